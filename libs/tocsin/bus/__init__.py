@@ -1,0 +1,1 @@
+"""How a message travels: the port (`bus`), and the port over NATS JetStream (`nats_bus`)."""

@@ -1,0 +1,1 @@
+"""How a service lives: clock, settings, logs, metrics, health, start and drain."""

@@ -1,0 +1,25 @@
+"""The settings that every service has. A service's own stand in its own settings.py."""
+
+import socket
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_STATE = Path.home() / ".local" / "state" / "tocsin"
+
+
+class Settings(BaseSettings):
+    """Read from the environment, prefix `TOCSIN_`, except the two addresses that other tools name the same way."""
+
+    model_config = SettingsConfigDict(env_prefix="TOCSIN_", extra="ignore", populate_by_name=True)
+
+    nats_url: str = Field("nats://127.0.0.1:4222", validation_alias="NATS_URL")
+    redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
+    state: Path = DEFAULT_STATE
+    """The instance's folder: id, lock, endpoint files, credentials."""
+    host: str = Field(default_factory=socket.gethostname)
+    """Name of this machine in subjects and on every surface."""
+    workspace: str = "default"
+    """The list that panes seen from here belong to."""
+    log_level: str = "info"

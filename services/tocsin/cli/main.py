@@ -1,0 +1,75 @@
+"""The command line: finds the verb, imports its file, runs it.
+
+Each verb is a module of this package with `arguments(parser)`, which adds its options, and `run(args) -> int`,
+which does it and returns the exit code. Exit codes: 0 done, 1 found wanting, 2 bad usage, 3 refused, 4 unavailable.
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from tocsin.contract.refusals import Refusal
+
+VERBS = {
+    "up": "start everything on this machine and show where the list is",
+    "down": "stop what `up` started",
+    "ls": "the ranked list, once",
+    "watch": "the ranked list, live in this terminal",
+    "why": "why a worktree stands where it stands, or above another",
+    "jump": "find a worktree and select its tmux pane",
+    "hooks": "install, uninstall or check the agents' hooks",
+    "doctor": "what is wrong here, and the remedy",
+    "record": "export the last hours of events",
+    "replay": "play a recording in virtual time, with no server",
+    "rank": "rank worktrees given in a file",
+    "asyncapi": "the bus contract as AsyncAPI 3",
+    "pane-host": "run the hands and eyes of this machine",
+    "serve": "run one service (what the containers do)",
+    "credentials": "make the credentials of an instance folder, once",
+}
+
+DONE, WANTING, USAGE, REFUSED, AWAY = range(5)
+
+
+def module_of(verb: str) -> str:
+    """The module that does `verb`."""
+    return f"tocsin.cli.{verb.replace('-', '_')}"
+
+
+def refuse(refusal: Refusal, as_json: bool = False) -> int:
+    """Say on stderr why nothing was done and what to do next; returns the exit code."""
+    if as_json:
+        print(json.dumps(refusal.public()), file=sys.stderr)
+    else:
+        print(f"tocsin: {refusal.message}", file=sys.stderr)
+        for step in refusal.advice.next:
+            print(f"  next: {step}", file=sys.stderr)
+    return AWAY if refusal.code == "unavailable" else REFUSED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="tocsin", description="Which of your coding agents needs you now?")
+    parser.add_argument("--version", action="version", version=f"tocsin {version('tocsin')}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb, about in VERBS.items():
+        one = verbs.add_parser(verb, help=about, description=about[0].upper() + about[1:] + ".")
+        if words[:1] == [verb]:
+            importlib.import_module(module_of(verb)).arguments(one)
+    args = parser.parse_args(words)
+    try:
+        return int(importlib.import_module(module_of(args.verb)).run(args))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) went away: that is its right.
+        sys.stderr.close()
+        return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
