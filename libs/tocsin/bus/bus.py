@@ -2,51 +2,25 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body
 from tocsin.contract.subjects import Subject
 
+__all__ = ["Bus", "Heard", "Last", "Overtaken", "Reading", "Unavailable"]
+
 B = TypeVar("B", bound=Body)
-
-
-class Unavailable(Exception):
-    """The bus or store does not answer. The same request may be tried again; nothing is known to have changed."""
-
-
-class Overtaken(Exception):
-    """Somebody else wrote this subject first: the expected last sequence is no longer the last."""
+R = TypeVar("R", bound=Body, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard(Generic[B]):
+class Heard(Generic[R]):
     """One message as it arrived. `seq` is its place in its stream, 0 where nothing keeps it."""
 
-    body: B
+    body: R
     seq: int = 0
-    redelivered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Batch(Generic[B]):
-    """All messages that were there. Ack last: what is not acked comes again."""
-
-    heard: Sequence[Heard[B]]
-    acks: Sequence["Ack"] = field(default=(), repr=False)
-
-    async def ack(self) -> None:
-        """Say that the whole batch is handled. Returns when the bus has been told."""
-        for ack in self.acks:
-            await ack.ack()
-
-
-class Ack(Protocol):
-    """How one message of a batch is settled."""
-
-    async def ack(self) -> None:
-        """Never send it again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +34,11 @@ class Last(Generic[B]):
 class Bus(Protocol):
     """What loops and tests know of a bus."""
 
+    @property
+    def returns(self) -> int:
+        """How often the connection came back; what is kept in memory only may be gone when it has grown."""
+        ...
+
     async def say(self, subject: Subject[B], body: B, *, msg_id: str | None = None, after: int | None = None) -> int:
         """Publish one message; returns its sequence once the bus has it on record (0 for subjects that nothing keeps).
 
@@ -72,26 +51,37 @@ class Bus(Protocol):
         """Publish all; returns when every ack is in (what has none is published again). Raises Unavailable."""
         ...
 
-    def hear(self, subject: Subject[B], *, name: str) -> AsyncIterator[Batch[B]]:
-        """Work through a kept subject, in order, as the durable reader `name`; unacked messages come again."""
+    def read(self, subject: Subject[B], *keys: str, after: int) -> AbstractAsyncContextManager["Reading[B]"]:
+        """A kept subject from the message behind sequence `after` on, in order, each once.
+
+        There is nothing to ack: a reader keeps its position beside the state that it made of what it read.
+        """
         ...
 
-    def follow(self, subject: Subject[B], *keys: str) -> AbstractAsyncContextManager["Following[B]"]:
-        """The last value of each subject below `keys`, then every change: see Following."""
+    def follow(self, subject: Subject[B], *keys: str) -> AbstractAsyncContextManager["Reading[B]"]:
+        """The last value of each subject below `keys`, then every change.
+
+        An empty batch says, once per start, that all last values have been handed over. After a gap or a
+        reconnect all last values come again, with another empty batch behind them.
+        """
         ...
 
     async def last(self, subject: Subject[B], *keys: str) -> Last[B] | None:
         """The last value of one subject, or None. Raises Unavailable."""
         ...
 
+    async def erase(self, subject: Subject[B], *keys: str) -> None:
+        """Forget the last value of one subject, so that what is over does not pile up. Raises Unavailable."""
+        ...
+
     async def birth(self, subject: Subject[B]) -> str:
-        """When the store of `subject` began; another value means that it was wiped or lost."""
+        """When the store of `subject` began; another value means that it was wiped or lost. Raises Unavailable."""
         ...
 
 
-class Following(Protocol[B]):
-    """A reader of last values. It never misses a change for good: after a gap or a reconnect all last values come again."""
+class Reading(Protocol[R]):
+    """A running subscription."""
 
-    def __aiter__(self) -> AsyncIterator[Sequence[Heard[B]]]:
-        """Batches of what came; an empty batch says once that all last values of the start have been handed over."""
+    def __aiter__(self) -> AsyncIterator[Sequence[Heard[R]]]:
+        """Batches of all that was there, oldest first."""
         ...

@@ -66,7 +66,7 @@ class Origin(StrEnum):
     COMPACTION = "compaction"  # the summary that a compaction leaves behind
 
 
-class Task(Part):
+class Task(Part, frozen=True, kw_only=True):
     """One piece of background work that an agent lists or launches. `kind`: agent, shell, monitor, timer, or the agent's raw word."""
 
     id: str
@@ -74,7 +74,7 @@ class Task(Part):
     running: bool = True
 
 
-class HookReported(Body):
+class HookReported(Body, frozen=True, kw_only=True):
     """One event of one agent, reduced to what the mapping needs. No free text: prompts and inputs are keyed hashes."""
 
     id: str  # hash of body and sent time: stops transport retries
@@ -115,7 +115,7 @@ class HookReported(Body):
 # ---------------------------------------------------------------- what pane-host sees
 
 
-class Titled(Part):
+class Titled(Part, frozen=True, kw_only=True):
     """A title that a pane showed. Numbers grow by one per pane and pane-host life, so a reader knows what it has had."""
 
     number: int
@@ -123,7 +123,7 @@ class Titled(Part):
     at_ms: int
 
 
-class PaneTitled(Body):
+class PaneTitled(Body, frozen=True, kw_only=True):
     """The last few titles of a pane, oldest first; the last one stands."""
 
     host: HostId
@@ -132,7 +132,7 @@ class PaneTitled(Body):
     titles: tuple[Titled, ...]
 
 
-class Process(Part):
+class Process(Part, frozen=True, kw_only=True):
     """A process that no other can be mistaken for: pid and start time, on one boot of one host."""
 
     pid: int
@@ -147,7 +147,7 @@ class MarkKind(StrEnum):
     AUTO_REVIEWED = "auto_reviewed"  # the turn's permissions are answered by an automatic reviewer
 
 
-class Mark(Part):
+class Mark(Part, frozen=True, kw_only=True):
     """A line found in a transcript; no text is kept."""
 
     number: int
@@ -157,7 +157,7 @@ class Mark(Part):
     turn: str | None = None
 
 
-class PaneSeen(Body):
+class PaneSeen(Body, frozen=True, kw_only=True):
     """What the host sees of a pane. Absence of a message proves nothing; `live: false` and `process: null` are proofs."""
 
     host: HostId
@@ -176,7 +176,7 @@ class PaneSeen(Body):
     locator: str | None = None  # how a terminal is selected: "socket-path %7"
 
 
-class WorktreeKnown(Body):
+class WorktreeKnown(Body, frozen=True, kw_only=True):
     """A checkout or plain folder on a host, or its removal."""
 
     host: HostId
@@ -226,7 +226,7 @@ class Reading(StrEnum):
     NONE = "none"
 
 
-class Past(Part):
+class Past(Part, frozen=True, kw_only=True):
     """A state that a pane has left."""
 
     state: State
@@ -234,7 +234,7 @@ class Past(Part):
     interrupted: bool = False
 
 
-class TurnSeen(Part):
+class TurnSeen(Part, frozen=True, kw_only=True):
     """One turn of a pane. `prompt` is a keyed hash of what was prompted, None when nothing was seen."""
 
     number: int
@@ -244,7 +244,7 @@ class TurnSeen(Part):
     interrupted: bool = False
 
 
-class PromptSeen(Part):
+class PromptSeen(Part, frozen=True, kw_only=True):
     """A prompt that stands. Numbers grow by one per pane."""
 
     number: int
@@ -256,7 +256,7 @@ class PromptSeen(Part):
     excerpt: str | None = None
 
 
-class TitleNow(Part):
+class TitleNow(Part, frozen=True, kw_only=True):
     """The title that stands, what it says, and when it first said that."""
 
     text: str
@@ -271,7 +271,7 @@ TURNS_MAX = 8
 """Turns kept in a status: enough for a reader that missed a few, small enough to send each time."""
 
 
-class PaneStatus(Body):
+class PaneStatus(Body, frozen=True, kw_only=True):
     """What is held true of a pane. A reader never needs one that it has missed."""
 
     host: HostId
@@ -317,7 +317,7 @@ class AttentionClass(msgspec.Struct, frozen=True):
     IDLE: ClassVar[int] = 4
 
 
-class PaneRow(Part):
+class PaneRow(Part, frozen=True, kw_only=True):
     """A pane as its worktree's row shows it."""
 
     id: PaneId
@@ -333,7 +333,7 @@ class PaneRow(Part):
     locator: str | None = None
 
 
-class Row(Part):
+class Row(Part, frozen=True, kw_only=True):
     """One worktree of the list."""
 
     rank: int
@@ -352,7 +352,7 @@ class Row(Part):
     rang: bool = False  # attention was raised for what stands now
 
 
-class WorktreesSorted(Body):
+class WorktreesSorted(Body, frozen=True, kw_only=True):
     """The ranked list of one workspace. `version` grows with each list of one `birth`."""
 
     workspace: WorkspaceId
@@ -363,7 +363,7 @@ class WorktreesSorted(Body):
     restored: bool = False  # an old list served unchanged until all last values are read
 
 
-class WorktreesMoved(Body):
+class WorktreesMoved(Body, frozen=True, kw_only=True):
     """What differs between two consecutive lists: apply to version - 1. Rows carry their new rank."""
 
     workspace: WorkspaceId
@@ -382,7 +382,7 @@ class AttentionCause(StrEnum):
     TITLE = "title"
 
 
-class AttentionRaised(Body):
+class AttentionRaised(Body, frozen=True, kw_only=True):
     """A worktree has needed a person for longer than the dwell. Said once per prompt."""
 
     workspace: WorkspaceId
@@ -398,7 +398,7 @@ class AttentionRaised(Body):
 # ---------------------------------------------------------------- poison
 
 
-class Dead(Body):
+class Dead(Body, frozen=True, kw_only=True):
     """A message that no retry can help, with the reason; kept for a person to look at."""
 
     service: str

@@ -47,7 +47,9 @@ class Advice(msgspec.Struct, frozen=True):
 ADVICE: dict[Code, Advice] = {
     Code.BAD_JSON: Advice("the body is not one JSON object", Retry.AFTER_CHANGE, 400, ("send one JSON object",)),
     Code.BAD_TEXT: Advice("the body is not UTF-8", Retry.AFTER_CHANGE, 400, ("send UTF-8",)),
-    Code.BAD_FIELD: Advice("a field is missing, of the wrong type or out of range", Retry.AFTER_CHANGE, 422, ("mend the field that the message names",)),
+    Code.BAD_FIELD: Advice(
+        "a field is missing, of the wrong type or out of range", Retry.AFTER_CHANGE, 422, ("mend the field that the message names",)
+    ),
     Code.TOO_LARGE: Advice("the body is over the limit", Retry.AFTER_CHANGE, 413, ("send less",)),
     Code.TOO_DEEP: Advice("the body is nested deeper than the limit", Retry.AFTER_CHANGE, 400, ("send a flatter object",)),
     Code.TOO_SLOW: Advice("the body did not arrive in time", Retry.SAME_REQUEST, 408, ("send it again",)),
@@ -57,10 +59,16 @@ ADVICE: dict[Code, Advice] = {
     Code.FOREIGN_ORIGIN: Advice("a web page of another origin may not speak here", Retry.NEVER, 403, ("use the tocsin command",)),
     Code.NOT_JSON: Advice("only application/json is taken", Retry.AFTER_CHANGE, 415, ("send Content-Type: application/json",)),
     Code.NO_CREDENTIAL: Advice("the credential is missing or wrong", Retry.AFTER_CHANGE, 401, ("tocsin hooks status",)),
-    Code.FOREIGN_INSTANCE: Advice("the credential is another instance's", Retry.AFTER_CHANGE, 401, ("tocsin hooks status", "tocsin doctor")),
+    Code.FOREIGN_INSTANCE: Advice(
+        "the credential is another instance's", Retry.AFTER_CHANGE, 401, ("tocsin hooks status", "tocsin doctor")
+    ),
     Code.UNAVAILABLE: Advice("the store or the bus does not answer", Retry.SAME_REQUEST, 503, ("tocsin doctor",)),
-    Code.BROKEN_SETTINGS: Advice("a settings file cannot be read; it was left as it is", Retry.AFTER_CHANGE, 422, ("mend the file that the message names",)),
-    Code.CHANGED_MEANWHILE: Advice("somebody wrote the file at the same moment; it was left as they wrote it", Retry.SAME_REQUEST, 409, ("run the command again",)),
+    Code.BROKEN_SETTINGS: Advice(
+        "a settings file cannot be read; it was left as it is", Retry.AFTER_CHANGE, 422, ("mend the file that the message names",)
+    ),
+    Code.CHANGED_MEANWHILE: Advice(
+        "somebody wrote the file at the same moment; it was left as they wrote it", Retry.SAME_REQUEST, 409, ("run the command again",)
+    ),
     Code.NOT_FOUND: Advice("nothing of that name", Retry.AFTER_CHANGE, 404, ("tocsin ls",)),
 }
 

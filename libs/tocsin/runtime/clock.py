@@ -1,7 +1,10 @@
 """The two clocks: UTC for what people and other machines read, awake time for limits."""
 
 import time
+from pathlib import Path
 from typing import Protocol
+
+import psutil
 
 
 class Clock(Protocol):
@@ -26,3 +29,11 @@ class SystemClock:
     def awake_ms(self) -> int:
         """Milliseconds awake since some moment of this boot."""
         return time.monotonic_ns() // 1_000_000
+
+
+def boot() -> str:
+    """Names this boot of this machine: what was noted in awake time under another name must be shifted."""
+    kernel = Path("/proc/sys/kernel/random/boot_id")
+    if kernel.exists():
+        return kernel.read_text().strip()
+    return f"{psutil.boot_time():.0f}"

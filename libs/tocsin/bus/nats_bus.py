@@ -1,0 +1,490 @@
+"""The port over NATS JetStream (nats-py)."""
+
+import asyncio
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError, NotFoundError
+
+from tocsin.bus.bus import Heard, Last
+from tocsin.bus.streams import all_streams
+from tocsin.contract.faults import Overtaken, Unavailable
+from tocsin.contract.messages import Body, Dead
+from tocsin.contract.subjects import DEAD, Kept, Subject
+from tocsin.contract.versions import Unreadable, decode
+
+B = TypeVar("B", bound=Body)
+
+ACK_S_MAX = 2.0
+"""Longest wait for a publish to be on record; beyond it the bus counts as away."""
+
+SAY_ATTEMPTS_MAX = 3
+IN_FLIGHT_MAX = 1000
+"""Publishes of one batch that wait for their acks at once."""
+
+HEARTBEAT_S = 5.0
+SILENCE_S_MAX = 3 * HEARTBEAT_S
+"""A consumer that says nothing, not even its heartbeat, for so long is made anew."""
+
+BATCH_MAX = 256
+"""Messages handed over at once: one store pipeline of that size takes about 10 ms."""
+
+WRONG_LAST_SEQUENCE = 10071
+"""JetStream's error code for an expected last sequence that is not the last."""
+
+NAME_IN_USE = 10058
+"""JetStream's error code for a stream of that name with another configuration."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(body: Body) -> bytes:
+    """A body as it travels."""
+    return _encoder.encode(body)
+
+
+class _Refused(msgspec.Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class _Answer(msgspec.Struct):
+    """What JetStream answers to a publish."""
+
+    seq: int = 0
+    error: _Refused | None = None
+
+
+class _Acks:
+    """One inbox for the answers to all publishes. (nats-py's `publish_async` never settles a refused one.)"""
+
+    def __init__(self, client: Client) -> None:
+        self._inbox = client.new_inbox()
+        self._waiting: dict[str, asyncio.Future[_Answer]] = {}
+        self._numbers = itertools.count()
+        self._decoder = msgspec.json.Decoder(_Answer)
+
+    async def listen(self, client: Client) -> None:
+        """Hear the answers; once per connection object, reconnects included."""
+        await client.subscribe(f"{self._inbox}.*", cb=self._hear)
+
+    def expect(self) -> tuple[str, asyncio.Future[_Answer]]:
+        """A reply subject, and the answer that will come there."""
+        reply = f"{self._inbox}.{next(self._numbers):x}"
+        self._waiting[reply] = answer = asyncio.get_running_loop().create_future()
+        return reply, answer
+
+    def forget(self, reply: str) -> None:
+        """Nobody waits there any more."""
+        self._waiting.pop(reply, None)
+
+    async def _hear(self, message: Msg) -> None:
+        waiting = self._waiting.get(message.subject)
+        if waiting is None or waiting.done():
+            return
+        if not message.data:
+            # No stream takes this subject: its store is being made again.
+            waiting.set_result(_Answer(error=_Refused(description="no stream keeps it")))
+            return
+        waiting.set_result(self._decoder.decode(message.data))
+
+
+class NatsBus:
+    """The Bus port over one connection. Made by `connect`."""
+
+    def __init__(self, client: Client, service: str) -> None:
+        self.client = client
+        self.service = service
+        self.returns = 0
+        self.poison = 0
+        self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
+        self._readings: set[_Subscribed[Any]] = set()
+        self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._acks = _Acks(client)
+
+    # ------------------------------------------------------------ saying
+
+    async def say(self, subject: Subject[B], body: B, *, msg_id: str | None = None, after: int | None = None) -> int:
+        """See Bus.say."""
+        return await self.say_encoded(subject, subject.of(body), encode(body), msg_id=msg_id, after=after)
+
+    async def say_encoded(
+        self, subject: Subject[B], name: str, payload: bytes, *, msg_id: str | None = None, after: int | None = None
+    ) -> int:
+        """`say` for a body that was encoded piece by piece; `name` is the full subject."""
+        if subject.kept is Kept.NOT:
+            if not self.client.is_connected:
+                raise Unavailable("the bus is away")
+            await self.client.publish(name, payload)
+            return 0
+        headers: dict[str, str] = {}
+        if msg_id is not None:
+            headers["Nats-Msg-Id"] = msg_id
+        if after is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(after)
+        return await self._publish(name, payload, headers or None)
+
+    async def say_all(self, subject: Subject[B], bodies: Sequence[B]) -> None:
+        """See Bus.say_all."""
+        left = [(subject.of(body), encode(body)) for body in bodies]
+        for attempt in itertools.count(1):
+            results = await asyncio.gather(*(self._publish_bounded(name, payload) for name, payload in left), return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException) and not isinstance(result, Unavailable):
+                    raise result
+            left = [said for said, result in zip(left, results, strict=True) if isinstance(result, BaseException)]
+            if not left:
+                return
+            if attempt == SAY_ATTEMPTS_MAX:
+                raise Unavailable(f"{len(left)} of {len(bodies)} messages on {subject.name} have no ack")
+
+    async def _publish_bounded(self, name: str, payload: bytes) -> int:
+        async with self._in_flight:
+            return await self._publish(name, payload, None)
+
+    async def _publish(self, name: str, payload: bytes, headers: dict[str, str] | None) -> int:
+        if not self.client.is_connected:
+            raise Unavailable("the bus is away")
+        reply, acked = self._acks.expect()
+        try:
+            await self.client.publish(name, payload, reply=reply, headers=headers)
+            async with asyncio.timeout(ACK_S_MAX):
+                answer = await acked
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"no ack for {name}: {type(error).__name__}") from error
+        finally:
+            self._acks.forget(reply)
+        if answer.error is None:
+            return answer.seq
+        if answer.error.err_code == WRONG_LAST_SEQUENCE:
+            raise Overtaken(name)
+        raise Unavailable(f"the bus refused {name}: {answer.error.description}")
+
+    # ----------------------------------------------------------- hearing
+
+    @asynccontextmanager
+    async def read(self, subject: Subject[B], *keys: str, after: int) -> AsyncIterator["_Subscribed[B]"]:
+        """See Bus.read."""
+        async with self._subscribed(subject, keys, after) as reading:
+            yield reading
+
+    @asynccontextmanager
+    async def follow(self, subject: Subject[B], *keys: str) -> AsyncIterator["_Subscribed[B]"]:
+        """See Bus.follow."""
+        async with self._subscribed(subject, keys, None) as reading:
+            yield reading
+
+    @asynccontextmanager
+    async def _subscribed(self, subject: Subject[B], keys: tuple[str, ...], after: int | None) -> AsyncIterator["_Subscribed[B]"]:
+        reading = _Subscribed(self, subject, subject.at(*keys), after)
+        self._readings.add(reading)
+        watch = asyncio.create_task(reading.keep_alive())
+        try:
+            yield reading
+        finally:
+            self._readings.discard(reading)
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
+            await reading.close()
+
+    async def last(self, subject: Subject[B], *keys: str) -> Last[B] | None:
+        """See Bus.last."""
+        try:
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=True)
+        except NotFoundError:
+            return None
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"no answer for {subject.name}: {type(error).__name__}") from error
+        if raw.data is None:
+            return None
+        return Last(decode(subject.body, raw.data), raw.seq or 0)
+
+    async def erase(self, subject: Subject[B], *keys: str) -> None:
+        """See Bus.erase."""
+        request = msgspec.json.encode({"filter": subject.at(*keys)})
+        try:
+            await self.client.request(f"$JS.API.STREAM.PURGE.{subject.stream}", request, timeout=ACK_S_MAX)
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"{subject.name} could not be purged: {type(error).__name__}") from error
+
+    async def birth(self, subject: Subject[B]) -> str:
+        """See Bus.birth."""
+        try:
+            reply = await self.client.request(f"$JS.API.STREAM.INFO.{subject.stream}", timeout=ACK_S_MAX)
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"no answer about {subject.stream}: {type(error).__name__}") from error
+        info = msgspec.json.decode(reply.data)
+        if "created" not in info:
+            raise Unavailable(f"there is no stream {subject.stream} yet")
+        return str(info["created"])
+
+    # ------------------------------------------------------- connection
+
+    async def listen(self) -> None:
+        """Be ready to say; once, before the first say."""
+        await self._acks.listen(self.client)
+
+    async def make_streams(self) -> None:
+        """Make what is missing and bring the rest up to what `subjects.py` declares. Raises Unavailable."""
+        for config in all_streams():
+            try:
+                try:
+                    await self._jetstream.add_stream(config)
+                except APIError as error:
+                    if error.err_code != NAME_IN_USE:
+                        raise
+                    # It is there with another configuration: an older version made it.
+                    await self._jetstream.update_stream(config)
+            except APIError as error:
+                raise Unavailable(f"the stream {config.name} could not be made: {error.description}") from error
+            except (TimeoutError, NatsError) as error:
+                raise Unavailable(f"the stream {config.name} could not be made: {type(error).__name__}") from error
+
+    async def came_back(self) -> None:
+        """After a reconnect: streams in memory may be gone, consumers too."""
+        while True:
+            try:
+                await self.make_streams()
+                break
+            except (Unavailable, NatsError):
+                if self.client.is_closed:
+                    return
+                await asyncio.sleep(0.2)
+        self.returns += 1
+        for reading in self._readings:
+            reading.renew()
+
+    async def bury(self, subject: str, payload: bytes, reason: str, at_ms: int) -> None:
+        """Put a message that nobody can handle where a person can look at it."""
+        self.poison += 1
+        await self.say(DEAD, Dead(service=self.service, subject=subject, reason=reason, at_ms=at_ms, body=payload))
+
+
+class _Place(NamedTuple):
+    """Where a message stands in its stream and in what its consumer delivered."""
+
+    stream_seq: int
+    consumer_seq: int
+    at_ms: int
+
+    @classmethod
+    def of(cls, message: Msg) -> "_Place":
+        """From the reply subject: `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`."""
+        tokens = message.reply.split(".")
+        return cls(int(tokens[-4]), int(tokens[-3]), int(tokens[-2]) // 1_000_000)
+
+
+class _Subscribed(Generic[B]):
+    """One ephemeral, ordered consumer that is made anew whenever a message is missing or it falls silent.
+
+    nats-py's own `fetch` costs a task per message and its ordered consumer does not survive a server
+    restart, so messages come by callback from a push consumer, and their order is checked here.
+    """
+
+    def __init__(self, bus: NatsBus, subject: Subject[B], pattern: str, after: int | None) -> None:
+        self._bus = bus
+        self._subject = subject
+        self._pattern = pattern
+        self._after = after  # None: last values
+        self._queue: deque[Msg] = deque()
+        self._wake = asyncio.Event()
+        self._renew = asyncio.Event()
+        self._renew.set()
+        self._subscription: Subscription | None = None
+        self._life = 0
+        self._consumer_seq = 0
+        self._initial_left: int | None = None
+        self._heard_at = 0.0
+        self._flow_replies: deque[str] = deque()
+
+    def renew(self) -> None:
+        """Have the consumer made anew."""
+        self._renew.set()
+
+    async def keep_alive(self) -> None:
+        """Make the consumer whenever it is needed, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await self._renew.wait()
+            except TimeoutError:
+                if loop.time() - self._heard_at < SILENCE_S_MAX or not self._bus.client.is_connected:
+                    continue
+            self._renew.clear()
+            try:
+                await self._make()
+            except (TimeoutError, NatsError):
+                await asyncio.sleep(0.2)
+                self._renew.set()
+
+    async def close(self) -> None:
+        """Stop hearing. The server forgets the consumer by itself."""
+        if self._subscription is not None:
+            with contextlib.suppress(NatsError):
+                await self._subscription.unsubscribe()
+
+    async def _make(self) -> None:
+        await self.close()
+        client = self._bus.client
+        inbox = client.new_inbox()
+        if self._after is None:
+            self._queue.clear()
+            start: dict[str, Any] = {"deliver_policy": DeliverPolicy.LAST_PER_SUBJECT}
+        else:
+            # What is in the queue was counted in _after already: go on behind it.
+            start = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": self._after + 1}
+        self._consumer_seq = 0
+        self._initial_left = None
+        self._flow_replies.clear()
+        self._life += 1
+        life = self._life
+
+        async def hear(message: Msg) -> None:
+            # What an abandoned consumer still delivers is not part of the order.
+            if life == self._life:
+                self._hear(message)
+
+        self._subscription = await client.subscribe(inbox, cb=hear)
+        info = await self._bus._jetstream.add_consumer(
+            self._subject.stream,
+            ConsumerConfig(
+                filter_subject=self._pattern,
+                deliver_subject=inbox,
+                ack_policy=AckPolicy.NONE,
+                max_deliver=1,
+                mem_storage=True,
+                num_replicas=1,
+                flow_control=True,
+                idle_heartbeat=HEARTBEAT_S,
+                inactive_threshold=30.0,
+                **start,
+            ),
+        )
+        self._heard_at = asyncio.get_running_loop().time()
+        if self._after is None:
+            delivered = info.delivered.consumer_seq if info.delivered else 0
+            self._initial_left = (info.num_pending or 0) + (delivered or 0)
+            self._wake.set()
+
+    def _hear(self, message: Msg) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+        if not message.data and message.headers and "Status" in message.headers:
+            # Flow control is answered when what came before it has been taken: that bounds the queue.
+            reply = message.reply or message.headers.get("Nats-Consumer-Stalled")
+            if reply:
+                self._flow_replies.append(reply)
+                self._wake.set()
+            if int(message.headers.get("Nats-Last-Consumer") or 0) > self._consumer_seq:
+                self.renew()
+            return
+        place = _Place.of(message)
+        if place.consumer_seq != self._consumer_seq + 1:
+            self.renew()
+            return
+        self._consumer_seq = place.consumer_seq
+        if self._after is not None:
+            self._after = place.stream_seq
+        self._queue.append(message)
+        self._wake.set()
+
+    async def __aiter__(self) -> AsyncIterator[Sequence[Heard[B]]]:
+        handed, life = 0, 0
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if life != self._life:
+                handed, life = 0, self._life
+            while self._queue:
+                raw = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_MAX))]
+                handed += len(raw)
+                batch = [heard for message in raw if (heard := await self._heard(message)) is not None]
+                if batch:
+                    yield batch
+            if self._initial_left is not None and life == self._life and handed >= self._initial_left:
+                self._initial_left = None
+                yield ()
+            while self._flow_replies:
+                with contextlib.suppress(NatsError):
+                    await self._bus.client.publish(self._flow_replies.popleft(), b"")
+
+    async def _heard(self, message: Msg) -> Heard[B] | None:
+        place = _Place.of(message)
+        try:
+            return Heard(decode(self._subject.body, message.data), place.stream_seq)
+        except Unreadable as error:
+            await self._bus.bury(message.subject, message.data, str(error), place.at_ms)
+            return None
+
+
+CREDENTIAL_FILE = "nats.credential"
+
+
+def read_credential(file: Path) -> dict[str, Any]:
+    """`user:password` of a credential file as keyword arguments for a connection; nothing when there is no file."""
+    try:
+        user, _, password = file.read_text().strip().partition(":")
+    except FileNotFoundError:
+        return {}
+    return {"user": user, "password": password}
+
+
+@asynccontextmanager
+async def connect(url: str, *, name: str, state: Path | None = None, credential: str = CREDENTIAL_FILE) -> AsyncIterator[NatsBus]:
+    """A bus as service `name`; waits for the server, and for its streams, as long as it takes.
+
+    `state`: the instance's folder, which holds the credential file (0600, `user:password`).
+    """
+    came_back: set[asyncio.Task[None]] = set()
+
+    async def on_return() -> None:
+        task = asyncio.create_task(bus.came_back())
+        came_back.add(task)
+        task.add_done_callback(came_back.discard)
+
+    async def on_error(_error: Exception) -> None:
+        """Told on every failed attempt to connect; the attempt itself goes on."""
+
+    client = Client()
+    await client.connect(
+        url,
+        name=name,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.2,  # type: ignore[arg-type]
+        connect_timeout=2,
+        allow_reconnect=True,
+        ping_interval=10,
+        reconnected_cb=on_return,
+        error_cb=on_error,
+        drain_timeout=2,
+        **(read_credential(state / credential) if state else {}),
+    )
+    bus = NatsBus(client, name)
+    try:
+        await bus.listen()
+        while True:
+            try:
+                await bus.make_streams()
+                break
+            except Unavailable:
+                await asyncio.sleep(0.2)
+        yield bus
+    finally:
+        for task in list(came_back):
+            task.cancel()
+        with contextlib.suppress(NatsError, TimeoutError):
+            await client.drain() if client.is_connected else await client.close()

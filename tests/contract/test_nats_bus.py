@@ -1,0 +1,135 @@
+"""The bus over a real NATS: order, last values, what survives a kill, and what a wrong sequence means."""
+
+import asyncio
+import signal
+
+import pytest
+from builders import a_hook, a_status
+from support import Deadline
+from tocsin.bus.bus import Overtaken, Unavailable
+from tocsin.bus.nats_bus import BATCH_MAX, connect
+from tocsin.contract.messages import Kind
+from tocsin.contract.subjects import DEAD, HOOK_REPORTED, PANE_STATUS
+
+
+async def collect(reading, into: list, count: int | None = None) -> None:
+    async for batch in reading:
+        into.extend(heard for heard in batch)
+        if count is not None and len(into) >= count:
+            return
+
+
+async def test_a_reader_gets_every_message_behind_its_position_in_order(bus):
+    for number in range(600):
+        await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id=f"e{number}"))
+    got: list = []
+    async with bus.read(HOOK_REPORTED, after=100) as reading:
+        await asyncio.wait_for(collect(reading, got, 500), 10)
+    assert [heard.seq for heard in got] == list(range(101, 601))
+    assert [heard.body.id for heard in got] == [f"e{number}" for number in range(100, 600)]
+
+
+async def test_a_repeated_say_with_the_same_message_id_counts_once(bus):
+    first = await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED), msg_id="same")
+    assert await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED), msg_id="same") == first
+    assert await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED), msg_id="other") == first + 1
+
+
+async def test_a_follower_gets_the_last_values_then_a_mark_then_changes(bus):
+    await bus.say_all(PANE_STATUS, [a_status(pane=f"p{n % 3}", seq=n) for n in range(30)])
+    batches: list = []
+    async with bus.follow(PANE_STATUS) as reading:
+        async for batch in reading:
+            batches.append({heard.body.pane: heard.body.seq for heard in batch})
+            if not batch:
+                await bus.say(PANE_STATUS, a_status(pane="p1", seq=99))
+            elif "p1" in batches[-1] and batches[-1]["p1"] == 99:
+                break
+    before_mark: dict = {}
+    for batch in batches[: batches.index({})]:
+        before_mark.update(batch)
+    assert before_mark == {"p0": 27, "p1": 28, "p2": 29}
+
+
+async def test_a_follower_of_nothing_is_told_at_once_that_there_is_nothing(bus):
+    async with bus.follow(PANE_STATUS) as reading:
+        async for batch in reading:
+            assert batch == ()
+            break
+
+
+async def test_of_two_writers_who_expect_the_same_last_sequence_one_is_overtaken(bus):
+    seq = await bus.say(PANE_STATUS, a_status(), after=0)
+    await bus.say(PANE_STATUS, a_status(seq=2), after=seq)
+    with pytest.raises(Overtaken):
+        await bus.say(PANE_STATUS, a_status(seq=3), after=seq)
+
+
+async def test_the_last_value_of_a_subject_comes_with_its_sequence_and_of_an_empty_one_is_none(bus):
+    assert await bus.last(PANE_STATUS, "h", "p") is None
+    seq = await bus.say(PANE_STATUS, a_status(host="h", pane="p", seq=7))
+    last = await bus.last(PANE_STATUS, "h", "p")
+    assert (last.body.seq, last.seq) == (7, seq)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_after_a_restart_of_the_server_readers_go_on_without_loss_and_last_values_are_asked_for_again(nats_server, number):
+    got: list = []
+    marks: list = []
+
+    async def follow(reading) -> None:
+        async for batch in reading:
+            marks.append(len(batch))
+
+    async with connect(nats_server.url, name="test") as bus, bus.read(HOOK_REPORTED, after=0) as log, bus.follow(PANE_STATUS) as last:
+        tasks = [asyncio.create_task(collect(log, got)), asyncio.create_task(follow(last))]
+        birth = await bus.birth(PANE_STATUS)
+        await bus.say(PANE_STATUS, a_status())
+        for n in range(50):
+            await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id=f"a{n}"))
+        nats_server.end(number)
+        with pytest.raises(Unavailable):
+            await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="nobody hears"))
+        nats_server.start()
+        async for _ in Deadline(10, "the connection comes back"):
+            if bus.returns == 1:
+                break
+        for n in range(50):
+            await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id=f"b{n}"))
+        async for _ in Deadline(10, "all are read"):
+            if len(got) >= 100 and marks.count(0) == 2:
+                break
+        assert [heard.body.id for heard in got] == [f"a{n}" for n in range(50)] + [f"b{n}" for n in range(50)]
+        assert await bus.birth(PANE_STATUS) != birth, "a store in memory begins anew"
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def test_a_slow_reader_loses_nothing(bus):
+    total = BATCH_MAX * 20
+    await asyncio.gather(*(bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id=f"e{n}")) for n in range(total)))
+    got: list = []
+    async with bus.read(HOOK_REPORTED, after=0) as reading:
+        async for batch in reading:
+            got.extend(heard.seq for heard in batch)
+            await asyncio.sleep(0)
+            if len(got) >= total:
+                break
+    assert got == list(range(1, total + 1))
+
+
+async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):
+    await bus.client.publish("hook.reported.h.s", b'{"v": 99, "id": 1}')
+    await bus.client.publish("hook.reported.h.s", b"not json")
+    await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="good"))
+    got: list = []
+    async with bus.read(HOOK_REPORTED, after=0) as reading:
+        await asyncio.wait_for(collect(reading, got, 1), 10)
+    assert [heard.body.id for heard in got] == ["good"]
+    dead: list = []
+    async with bus.read(DEAD, after=0) as reading:
+        await asyncio.wait_for(collect(reading, dead, 2), 10)
+    assert dead[0].body.reason == "version 99, this reader knows 1"
+    assert dead[0].body.body == b'{"v": 99, "id": 1}'
+    assert bus.poison == 2
