@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import redis.asyncio as redis
-from tocsin.bus.nats_bus import NatsBus, connect
 
 from support import Deadline
+from tocsin.bus.nats_bus import NatsBus, connect
 
 
 def program(name: str) -> str:

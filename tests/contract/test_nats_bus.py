@@ -4,6 +4,7 @@ import asyncio
 import signal
 
 import pytest
+
 from builders import a_hook, a_status
 from support import Deadline
 from tocsin.bus.bus import Overtaken, Unavailable
@@ -79,7 +80,7 @@ async def test_after_a_restart_of_the_server_readers_go_on_without_loss_and_last
 
     async def follow(reading) -> None:
         async for batch in reading:
-            marks.append(len(batch))
+            marks.append(len(batch))  # noqa: PERF401 (read while it grows)
 
     async with connect(nats_server.url, name="test") as bus, bus.read(HOOK_REPORTED, after=0) as log, bus.follow(PANE_STATUS) as last:
         tasks = [asyncio.create_task(collect(log, got)), asyncio.create_task(follow(last))]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription

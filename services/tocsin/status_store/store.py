@@ -17,7 +17,7 @@ _decode = msgspec.json.Decoder(Pane).decode
 GAP_MS = 10_000
 """Nobody was at work for longer than this: open states are memories. Shorter than that is a hand-over."""
 
-AWAKE_FIELDS = ("turn_ended_awake_ms", "cancel_awake_ms", "dialog_gone_awake_ms", "idle_notice_awake_ms")
+AWAKE_FIELDS = ("turn_ended_awake_ms", "cancel_awake_ms", "dialog_gone_awake_ms")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Which pane an event belongs to, and what it makes of it."""

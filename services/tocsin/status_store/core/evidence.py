@@ -26,9 +26,6 @@ REST_ALONE_MS = 5_000
 KEY_BEFORE_REST_MS = 3_000
 """How long before the rest a key may lie to count as its cause; keys are known in steps of a second."""
 
-IDLE_NOTICE_MS = 1_000
-"""An idle notice without a turn's end: for so long an end or a failure may still come."""
-
 CHILD_SILENCE_MS = 30 * 60_000
 """A child that says nothing for so long holds its parent's finished turn no longer."""
 
@@ -48,9 +45,14 @@ def _infer(pane: Pane, moment: Moment, at_ms: int | None = None, cause: str | No
 # --------------------------------------------------------------- titles
 
 
+def _read(pane: Pane, text: str) -> Reading:
+    agent = AGENTS.get(pane.agent or "")
+    return agent.read_title(text) if agent is not None and agent.read_title is not None else read_title(text, pane.agent)
+
+
 def show(pane: Pane, text: str, moment: Moment) -> Pane:
     """The pane after its terminal has shown a title."""
-    reading = read_title(text, pane.agent)
+    reading = _read(pane, text)
     before = pane.title
     if before is None or before.reading is not reading:
         title = TitleNow(text=text, reading=reading, since_ms=moment.at_ms)
@@ -167,7 +169,8 @@ def read_mark(pane: Pane, mark: Mark, moment: Moment) -> Pane:
         return pane
     if pane.lead is not Lead.WORKING and not pane.pending:
         return pane
-    return _infer(end_turn(pane, moment, pane.stamp, Lead.INTERRUPTED, inferred=True), moment)
+    pane = end_turn(pane, moment, pane.stamp, Lead.INTERRUPTED, inferred=True)
+    return _infer(pane, moment, cause="its transcript says so")
 
 
 # ----------------------------------------------------------------- time
@@ -182,8 +185,6 @@ def _rules(pane: Pane) -> list[Rule]:
     if pane.dialog_gone_awake_ms is not None and pane.pending:
         rules.append((pane.dialog_gone_awake_ms + DIALOG_GONE_MS, _dialog_was_refused))
     if pane.lead is Lead.WORKING:
-        if pane.idle_notice_awake_ms is not None:
-            rules.append((pane.idle_notice_awake_ms + IDLE_NOTICE_MS, _turn_was_cancelled))
         if pane.rest is not None and not pane.pending and not pane.roster:
             if _rest_has_a_cause(pane):
                 rules.append((pane.rest.awake_ms + REST_CANCELLED_MS, _turn_was_cancelled))
@@ -205,29 +206,33 @@ def _dialog_was_refused(pane: Pane, moment: Moment) -> Pane:
     pane = close_prompts(pane, lambda prompt: True)
     if lead_asked:
         pane = end_turn(pane, moment, pane.stamp, Lead.INTERRUPTED, inferred=True)
-    return _infer(pane, moment)
+    return _infer(pane, moment, cause="the dialog has left its title")
 
 
 def _turn_was_cancelled(pane: Pane, moment: Moment) -> Pane:
-    return _infer(end_turn(pane, moment, pane.stamp, Lead.INTERRUPTED, inferred=True), moment)
+    pane = end_turn(pane, moment, pane.stamp, Lead.INTERRUPTED, inferred=True)
+    return _infer(pane, moment, cause="a key was pressed, then its title came to rest")
 
 
 def _turn_seems_ended(pane: Pane, moment: Moment) -> Pane:
     pane = end_turn(pane, moment, pane.stamp, Lead.DONE, inferred=True)
-    return _infer(pane, moment, cause="seems to have finished: its title rests and nothing is heard")
+    return _infer(pane, moment, cause="its title rests and nothing is heard")
 
 
 def _let_go(pane: Pane, moment: Moment) -> Pane:
     """What has held a finished turn for too long holds it no more; shells do so as of the turn's end."""
     for child in pane.roster:
         if child.id in pane.held and _hold_end(pane, child) <= moment.awake_ms:
-            if holds_until_its_end(child.kind):
-                pane = without_child(pane, child.id)
-            else:
-                pane = change(pane, held=pane.held - {child.id})
+            is_over = holds_until_its_end(child.kind)
+            pane = without_child(pane, child.id) if is_over else change(pane, held=pane.held - {child.id})
     if pane.held or pane.lead is Lead.WORKING:
         return settle(pane, moment.at_ms, pane.evidence, words_of(pane))
-    return _infer(pane, moment, at_ms=pane.turn_ended_ms, cause=f"has finished its turn, {len(pane.roster)} still in the background")
+    return _infer(
+        pane,
+        moment,
+        at_ms=pane.turn_ended_ms,
+        cause=f"{len(pane.roster)} still in the background" if pane.roster else "nothing holds it any more",
+    )
 
 
 def due_ms(pane: Pane) -> int | None:

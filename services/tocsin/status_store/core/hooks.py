@@ -72,9 +72,9 @@ def hear(pane: Pane, event: HookReported, moment: Moment, seq: int) -> Pane:
     if _is_repeated(pane, event, identity, stamp):
         return change(pane, seq=seq)
     if event.session != pane.session and not event.child:
-        if pane.session is not None and (event.session in pane.past_sessions or event.kind is Kind.SESSION_ENDED):
-            if event.kind is not Kind.SESSION_STARTED:
-                return change(pane, seq=seq)  # a straggler of a session that this pane has left
+        is_known = pane.session is not None and event.kind is not Kind.SESSION_STARTED
+        if is_known and (event.session in pane.past_sessions or event.kind is Kind.SESSION_ENDED):
+            return change(pane, seq=seq)  # a straggler of a session that this pane has left
         pane = take_over(pane, event, moment)
     pane = _remember(pane, event, identity, stamp, seq, moment)
     if event.child and event.kind not in (Kind.CHILD_STARTED, Kind.CHILD_ENDED):
@@ -297,7 +297,7 @@ def _turn_failed(pane: Pane, event: HookReported, moment: Moment) -> Pane:
 def _turn_interrupted(pane: Pane, event: HookReported, moment: Moment) -> Pane:
     if event.child:
         return _child_ended(pane, event, moment)
-    if _belongs_to_older_turn(pane, event) or pane.lead is Lead.NONE and not pane.pending:
+    if _belongs_to_older_turn(pane, event) or (pane.lead is Lead.NONE and not pane.pending):
         return pane
     return end_turn(pane, moment, stamp_of(event), Lead.INTERRUPTED)
 
@@ -305,8 +305,8 @@ def _turn_interrupted(pane: Pane, event: HookReported, moment: Moment) -> Pane:
 def _idle_noticed(pane: Pane, event: HookReported, moment: Moment) -> Pane:
     if not AGENTS[event.agent].idle_notice_ends or pane.lead is not Lead.WORKING or stamp_of(event) < pane.turn_started:
         return pane
-    # It also comes behind an ordinary end and before a failure: the moment after decides.
-    return change(pane, idle_notice_awake_ms=moment.awake_ms, cancel_awake_ms=moment.awake_ms)
+    # Its own end or failure may come just behind it, and then counts.
+    return end_turn(pane, moment, stamp_of(event), Lead.INTERRUPTED, inferred=True)
 
 
 # ---------------------------------------------------------------- tools
@@ -340,13 +340,17 @@ def _tool_started(pane: Pane, event: HookReported, moment: Moment) -> Pane:
         ended=old.ended if old else None,
     )
     pane = _with_call(pane, old, new)
+    for prompt in pane.pending:
+        # The request came before the announcement of its call: now the call is known.
+        if prompt.call is None and prompt.tool is not None and stamp <= prompt.stamp and _speaks_of(event, prompt):
+            pane = _change_prompt(pane, prompt, call=event.call)
     if AGENTS[event.agent].starts_after_grant:
         pane = close_prompts(pane, lambda prompt: prompt.stamp < stamp and _speaks_of(event, prompt))
     if event.child:
         return pane
     if pane.lead is not Lead.WORKING and (stamp > pane.turn_ended or pane.ended_by_inference):
         return resume_turn(pane, moment, stamp)
-    return change(pane, idle_notice_awake_ms=None)
+    return pane
 
 
 def _speaks_of(event: HookReported, prompt: Prompt) -> bool:
@@ -388,7 +392,7 @@ def _tool_ended(pane: Pane, event: HookReported, moment: Moment) -> Pane:
         # The queued prompt went to the model beside this result: one end for both.
         pane = change(pane, queued=None)
     if pane.lead is Lead.WORKING:
-        return change(pane, idle_notice_awake_ms=None)
+        return pane
     started_since = started is not None and started > pane.turn_ended
     if pane.lead is Lead.NONE or started_since or (pane.ended_by_inference and stamp > pane.turn_ended):
         return resume_turn(pane, moment, stamp)
@@ -444,7 +448,7 @@ def _same_ask(prompt: Prompt, event: HookReported, call: Call | None) -> bool:
     return prompt.tool == event.tool and prompt.input_hash == event.input_hash and (call is None or prompt.call in (None, call.id))
 
 
-def _change_prompt(pane: Pane, prompt: Prompt, **fields: str) -> Pane:
+def _change_prompt(pane: Pane, prompt: Prompt, **fields: str | None) -> Pane:
     new = msgspec.structs.replace(prompt, **fields)
     return change(pane, pending=tuple(new if one is prompt else one for one in pane.pending))
 

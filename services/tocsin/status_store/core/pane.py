@@ -157,7 +157,6 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rest: Moment | None = None  # the title has rested since, with no event of the turn behind it
     asked_shown: bool = False  # the title said "needs you" for what is pending
     dialog_gone_awake_ms: int | None = None  # that title has gone to rest since
-    idle_notice_awake_ms: int | None = None
 
 
 def change(pane: Pane, /, **fields: Any) -> Pane:
@@ -214,7 +213,6 @@ def start_turn(pane: Pane, moment: Moment, stamp: int, turn_id: str | None, prom
         cancel_awake_ms=None,
         busy_shown=pane.title is not None and pane.title.reading is Reading.WORKING,
         rest=None,
-        idle_notice_awake_ms=None,
     )
 
 
@@ -228,7 +226,7 @@ def resume_turn(pane: Pane, moment: Moment, stamp: int) -> Pane:
     turns = (*pane.turns[:-1], msgspec.structs.replace(last, ended_ms=None, interrupted=False)) if last else ()
     return change(
         pane, lead=Lead.WORKING, gone=False, ended_by_inference=False, turns=turns, held=frozenset(), rest=None,
-        cancel_awake_ms=None, idle_notice_awake_ms=None,
+        cancel_awake_ms=None,
     )  # fmt: skip
 
 
@@ -253,7 +251,6 @@ def end_turn(pane: Pane, moment: Moment, stamp: int, lead: Lead, *, inferred: bo
         queued=None,
         held=frozenset(child.id for child in pane.roster),
         rest=None,
-        idle_notice_awake_ms=None,
     )
 
 
