@@ -1,6 +1,5 @@
 """A real NATS and a real Valkey on free ports for the tests that talk to them; they start in a tenth of a second."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -8,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -127,16 +125,3 @@ async def store(valkey_server: ValkeyServer) -> AsyncIterator["redis.Redis"]:
     client = redis.Redis.from_url(valkey_server.url)
     yield client
     await client.aclose()
-
-
-@asynccontextmanager
-async def running(coroutine) -> AsyncIterator[asyncio.Task]:
-    """A loop that runs beside the test and is ended with it; its failure is the test's."""
-    task = asyncio.create_task(coroutine)
-    try:
-        yield task
-        if task.done():
-            task.result()
-    finally:
-        task.cancel()
-        await asyncio.wait({task})

@@ -1,9 +1,15 @@
 """Waiting for a condition with a deadline, and where test data lies."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 DATA = Path(__file__).parent / "data"
 
@@ -30,3 +36,51 @@ class Deadline:
             self._check()
             yield
             await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Task[None]"]:
+    """A loop that runs beside the test and is ended with it; its failure is the test's."""
+    task = asyncio.create_task(coroutine)
+    try:
+        yield task
+        if task.done():
+            task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+class Service:
+    """One service as a process of its own, as it runs for its users."""
+
+    def __init__(self, module: str, folder: Path, **environment: str) -> None:
+        self.module = module
+        self.folder = folder
+        self.environment = environment
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Service":
+        self.folder.mkdir(exist_ok=True, parents=True)
+        environment = {**os.environ, "TOCSIN_STATE": str(self.folder), "TOCSIN_BEAT_FILE": str(self.folder / "beat"), **self.environment}
+        with (self.folder / f"{self.module}.log").open("ab") as log:
+            self.process = subprocess.Popen([sys.executable, "-m", self.module], env=environment, stderr=log, stdout=log)
+        return self
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait; returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        code = self.process.wait(10)
+        self.process = None
+        return code
+
+    def log(self) -> str:
+        return (self.folder / f"{self.module}.log").read_text()
+
+    def __enter__(self) -> "Service":
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self.process is not None:
+            self.end(signal.SIGKILL)

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from tocsin.agents.registry import AGENTS
-from tocsin.contract.ids import HostId, PaneId, tmux_pane
-from tocsin.contract.messages import Body, HookReported, Mark, MarkKind, PaneSeen, PaneTitled, Process, Titled
+from tocsin.contract.ids import HostId, PaneId, tmux_pane, worktree_id
+from tocsin.contract.messages import Body, HookReported, Mark, MarkKind, PaneSeen, PaneTitled, Process, Titled, WorktreeKnown
 from tocsin.contract.refusals import Refusal
 from tocsin.contract.subjects import SUBJECTS
 from tocsin.contract.versions import Unreadable, decode
@@ -115,6 +115,7 @@ class _Driven:
         self._titles: list[Titled] = []
         self._marks: list[Mark] = []
         self._folder: str | None = None
+        self._known: set[str] = set()
         self._pane: PaneId | None = None
 
     def take(self, row: Mapping[str, Any]) -> None:
@@ -138,6 +139,11 @@ class _Driven:
         env = self._environment
         cwd = row.get("cwd") or payload.get("cwd") or payload.get("directory") or self._folder
         self._folder = self._folder or cwd
+        if cwd and cwd not in self._known:
+            self._known.add(cwd)
+            name = cwd.rstrip("/").rpartition("/")[2] or cwd
+            known = WorktreeKnown(host=HOST, worktree=worktree_id(HOST, cwd), path=cwd, name=name, at_ms=at_ms, active_ms=START_MS)
+            self.recorded.append(Recorded(at_ms, known))
         self._see(at_ms, agent_cwd=cwd, env=env)
         attended = {"0": False, "1": True}.get(env.get("CLAUDE_CODE_SESSION_ATTENDED", ""))
         pid = env.get("CLAUDE_PID", "")

@@ -15,7 +15,7 @@ from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
 from tocsin.status_store.core.binding import Place
 from tocsin.status_store.core.board import Board, earlier
-from tocsin.status_store.core.pane import Moment, Pane, status
+from tocsin.status_store.core.pane import Moment, Pane, change, status
 from tocsin.status_store.store import PaneStore, Position
 from tocsin.store.fenced import RENEW_S, Fenced, Lease, Wiped
 
@@ -105,7 +105,8 @@ class Term:
         loaded = await self._store.load(self._heard_ms, now)
         log_birth = await self._bus.birth(HOOK_REPORTED)
         is_same_log = loaded.position.log == log_birth
-        self._board = Board(loaded.panes)
+        # A new log counts from one again: sequences of the old one say nothing about it.
+        self._board = Board(loaded.panes if is_same_log else [change(pane, seq=0) for pane in loaded.panes])
         self._position = loaded.position if is_same_log else Position(log_birth, 0)
         if loaded.panes and (loaded.gap or not is_same_log):
             self._board.restore()

@@ -23,6 +23,7 @@ from tocsin.status_store.core.pane import (
     resume_turn,
     settle,
     start_turn,
+    state_of,
     without_child,
 )
 
@@ -45,6 +46,9 @@ GOES_ON = frozenset({"clear", "resume"})
 """Session ends behind which another session starts in the same pane."""
 
 ABORTS = frozenset({"abort", "aborted"})
+
+MOVES_IN = frozenset({Kind.SESSION_STARTED, Kind.PROMPTED, Kind.BUSY, Kind.TOOL_STARTED, Kind.TOOL_ENDED, Kind.ASKED, Kind.TURN_ENDED})
+"""Events that show another session at work in a pane."""
 
 AGENT_KINDS = frozenset({"agent", "subagent", "workflow", "teammate"})
 """Background work that is itself an agent: it holds a finished turn until it ends."""
@@ -73,8 +77,8 @@ def hear(pane: Pane, event: HookReported, moment: Moment, seq: int) -> Pane:
         return change(pane, seq=seq)
     if event.session != pane.session and not event.child:
         is_known = pane.session is not None and event.kind is not Kind.SESSION_STARTED
-        if is_known and (event.session in pane.past_sessions or event.kind is Kind.SESSION_ENDED):
-            return change(pane, seq=seq)  # a straggler of a session that this pane has left
+        if is_known and (event.session in pane.past_sessions or event.kind not in MOVES_IN):
+            return change(pane, seq=seq)  # a straggler of a session that this pane has left, or no sign that another works here
         pane = take_over(pane, event, moment)
     pane = _remember(pane, event, identity, stamp, seq, moment)
     if event.child and event.kind not in (Kind.CHILD_STARTED, Kind.CHILD_ENDED):
@@ -86,7 +90,7 @@ def hear(pane: Pane, event: HookReported, moment: Moment, seq: int) -> Pane:
     pane = STEPS[event.kind](pane, event, moment)
     if not event.child and stamp > pane.stamp:
         pane = change(pane, stamp=stamp)
-    if pane is before or (event.kind is Kind.NOTED):
+    if pane is before and state_of(pane) == (pane.state, pane.interrupted):
         return change(pane, evidence=_fresh_evidence(pane))
     return settle(pane, moment.at_ms, Evidence.OBSERVED, cause_of(pane, event))
 
