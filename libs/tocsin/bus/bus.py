@@ -74,6 +74,10 @@ class Bus(Protocol):
         """Forget the last value of one subject, so that what is over does not pile up. Raises Unavailable."""
         ...
 
+    async def end(self, subject: Subject[B]) -> int:
+        """The sequence of the last message that the store of `subject` holds; 0 when it holds none. Raises Unavailable."""
+        ...
+
     async def birth(self, subject: Subject[B]) -> str:
         """When the store of `subject` began; another value means that it was wiped or lost. Raises Unavailable."""
         ...

@@ -222,14 +222,22 @@ class NatsBus:
 
     async def birth(self, subject: Subject[B]) -> str:
         """See Bus.birth."""
+        return str((await self._stream_info(subject))["created"])
+
+    async def end(self, subject: Subject[B]) -> int:
+        """See Bus.end."""
+        state = (await self._stream_info(subject))["state"]
+        return int(state["last_seq"]) if state["messages"] else 0
+
+    async def _stream_info(self, subject: Subject[B]) -> dict[str, Any]:
         try:
             reply = await self.client.request(f"$JS.API.STREAM.INFO.{subject.stream}", timeout=ACK_S_MAX)
         except (TimeoutError, NatsError) as error:
             raise Unavailable(f"no answer about {subject.stream}: {type(error).__name__}") from error
-        info = msgspec.json.decode(reply.data)
+        info: dict[str, Any] = msgspec.json.decode(reply.data)
         if "created" not in info:
             raise Unavailable(f"there is no stream {subject.stream} yet")
-        return str(info["created"])
+        return info
 
     # ------------------------------------------------------- connection
 
