@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+
+from support import DATA
 from tocsin.agents.agent import UnknownEvent
 from tocsin.agents.registry import AGENTS
 from tocsin.contract.messages import Ask, Kind
-
-from support import DATA
 
 CAPTURES = sorted(path for path in (DATA / "captures").glob("*.jsonl") if not path.name.startswith("titles-"))
 
@@ -79,26 +79,33 @@ STORIES = [
      "a question is asked by its call, and once more by its permission"),
     ("claude-2.1.332-bg", "session_started prompted tool_started asked tool_ended turn_ended prompted turn_ended session_ended",
      "the end of background work is a prompt"),
-    ("claude-2.1.332-j", "session_started prompted tool_started child_started tool_ended turn_ended child_ended prompted turn_ended session_ended",
+    ("claude-2.1.332-j",
+     "session_started prompted tool_started child_started tool_ended turn_ended child_ended prompted turn_ended session_ended",
      "a subagent outlives its parent's turn"),
-    ("claude-2.1.332-k", "session_started prompted turn_ended child_ended child_ended session_started compacted prompted turn_ended session_ended",
+    ("claude-2.1.332-k",
+     "session_started prompted turn_ended child_ended child_ended session_started compacted prompted turn_ended session_ended",
      "a compaction is a boundary of its own"),
     ("claude-2.1.332-l", "session_started prompted turn_failed session_ended", "a failure stands in for the stop"),
     ("codex-0.171.0-b", "session_started prompted tool_started asked tool_ended turn_ended session_ended session_ended",
      "notify says nothing; the daemon ends the set-up session too"),
-    ("codex-0.171.0-c", "session_started prompted tool_started asked turn_interrupted session_ended session_ended", "a refusal is an interrupt"),
+    ("codex-0.171.0-c", "session_started prompted tool_started asked turn_interrupted session_ended session_ended",
+     "a refusal is an interrupt"),
     ("codex-0.171.0-e", "session_started prompted asked tool_ended turn_ended session_ended session_ended",
      "the mode is `default` although the question was on the screen"),
-    ("codex-0.171.0-j", "session_started prompted tool_started tool_ended child_started child_started turn_ended child_ended session_ended session_ended",
+    ("codex-0.171.0-j",
+     "session_started prompted tool_started tool_ended child_started child_started turn_ended child_ended session_ended session_ended",
      "a prompt with an agent_id is the child's"),
     ("gemini-0.61.0-b", "session_started prompted tool_started asked tool_ended turn_ended", "the notice is the dialog"),
     ("gemini-0.61.0-c", "session_started prompted tool_started asked", "a refusal fires nothing"),
     ("qwen-0.24.4-b", "session_started prompted asked ask_noticed tool_started tool_ended turn_ended idle_noticed session_ended",
      "asked before it is announced; the empty prompt behind the result is no prompt"),
     ("qwen-0.24.4-d", "session_started prompted idle_noticed session_ended", "the idle notice is all that an Esc gives"),
-    ("qwen-0.24.4-f", "session_started prompted prompted turn_ended idle_noticed session_ended", "only recorded from the hook's answer on"),
-    ("opencode-1.18.33-b", "session_started prompted tool_started asked answered tool_ended turn_ended turn_ended", "both forms of idle come"),
-    ("opencode-1.18.33-d", "session_started prompted turn_interrupted turn_ended turn_ended turn_ended turn_ended", "two idles follow an abort"),
+    ("qwen-0.24.4-f", "session_started prompted turn_ended prompted turn_ended idle_noticed session_ended",
+     "a stop that a hook answers goes on as a prompt"),
+    ("opencode-1.18.33-b", "session_started prompted tool_started asked answered tool_ended turn_ended turn_ended",
+     "both forms of idle come"),
+    ("opencode-1.18.33-d", "session_started prompted turn_interrupted turn_ended turn_ended turn_ended turn_ended",
+     "two idles follow an abort"),
     ("pi-0.73.1-d", "session_started prompted turn_interrupted", "the last message says aborted"),
     ("pi-0.73.1-l", "session_started prompted turn_failed", "the last message says error"),
 ]  # fmt: skip

@@ -138,3 +138,9 @@ def test_d05_a_hook_that_is_registered_twice_counts_once() -> None:
     assert [past.state for past in pane.history][:4] == [State.WORKING, State.BLOCKED, State.WORKING, State.DONE]
     assert looks[8100].raised == 1
     assert pane.turn == 3, "the prompts at 9000 and 14000 are two, though their text is equal"
+
+
+def test_b03_an_unknown_glyph_is_no_edge_and_is_counted_once() -> None:
+    player, looks = played("B03")
+    assert looks[9000].panes["P1"] == looks[14000].panes["P1"]
+    assert player.playback.panes.unknown_glyphs == {"⬖", "⬗"}

@@ -71,7 +71,9 @@ class Agent:
     trusts_environment: bool = True  # its hooks run with the environment of their own pane
     queues_prompts: bool = False  # a prompt typed into a running turn may get a turn of its own, without an event (Claude Code)
     idle_notice_ends: bool = False  # its idle notice, without a turn end before it, is the only sign of a cancel (Qwen Code)
+    starts_after_grant: bool = False  # a tool's start comes behind the answer to its permission, and is that answer (Qwen Code)
     ends_on_cancel: bool = False  # it reports a cancelled turn as an ordinary end (Gemini CLI)
+    hooks_run_in_cwd: bool = True  # its hooks run in the session's folder (not Cursor's: there only the payload knows it)
     transcript_root: str | None = None  # folder below the home in which the transcripts that its hooks name may lie
     environment: tuple[str, ...] = ()  # variables of its hooks that the hook command may send on
     ignored: frozenset[str] = frozenset()  # events that are its own and mean nothing to us

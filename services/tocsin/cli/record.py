@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import msgspec
 from tocsin.cli import reading
 from tocsin.cli.main import DONE, USAGE, refuse
 from tocsin.contract.faults import Unavailable
-from tocsin.contract.messages import Body
+from tocsin.contract.messages import Body, PaneSeen, PaneTitled
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.subjects import HOOK_REPORTED, PANE_SEEN, PANE_TITLED, WORKTREE_KNOWN, Subject
 
@@ -62,16 +62,38 @@ def run(args: argparse.Namespace) -> int:
 async def recorded(bus: "Bus", since_ms: int) -> AsyncIterator[dict[str, Any]]:
     """The messages as lines, oldest first. Raises Unavailable.
 
-    Of terminals and worktrees only the last values are kept anywhere; they stand at the beginning, because an event
-    cannot be told apart without them.
+    Of terminals and worktrees only the last values are kept anywhere. They stand at the beginning, because an event
+    cannot be told apart without them; what they say of earlier moments (titles, keys, transcript marks) stands there.
     """
-    events = [event async for event in logged(bus, since_ms)]
-    begin_ms = min([event["at_ms"] for event in events], default=since_ms)
-    for subject in (WORKTREE_KNOWN, PANE_SEEN, PANE_TITLED):
-        async for body in standing(bus, subject):
-            yield _line(subject, body, begin_ms)
-    for event in sorted(events, key=lambda event: event["at_ms"]):
-        yield event
+    lines = [event async for event in logged(bus, since_ms)]
+    begin_ms = min([line["at_ms"] for line in lines], default=since_ms)
+    lines += [_line(WORKTREE_KNOWN, body, begin_ms) async for body in standing(bus, WORKTREE_KNOWN)]
+    lines += [_line(PANE_SEEN, body, at_ms) async for seen in standing(bus, PANE_SEEN) for at_ms, body in sights(seen, begin_ms)]
+    lines += [_line(PANE_TITLED, body, at_ms) async for titled in standing(bus, PANE_TITLED) for at_ms, body in titles(titled)]
+    for line in sorted((line for line in lines if line["at_ms"] >= begin_ms), key=lambda line: line["at_ms"]):
+        yield line
+
+
+def sights(seen: PaneSeen, begin_ms: int) -> Iterator[tuple[int, PaneSeen]]:
+    """What a host has seen of a pane, told apart by when: the terminal from the beginning, then each mark and the last key."""
+    bare = msgspec.structs.replace(seen, marks=(), last_key_ms=None, cancel_key=None, at_ms=begin_ms)
+    yield begin_ms, bare
+    for count, mark in enumerate(seen.marks, 1):
+        yield mark.at_ms, msgspec.structs.replace(bare, marks=seen.marks[:count], at_ms=mark.at_ms)
+    if seen.last_key_ms is not None:
+        key_ms = seen.last_key_ms
+        yield (
+            key_ms,
+            msgspec.structs.replace(
+                bare, marks=tuple(mark for mark in seen.marks if mark.at_ms <= key_ms), last_key_ms=key_ms, at_ms=key_ms
+            ),
+        )
+
+
+def titles(titled: PaneTitled) -> Iterator[tuple[int, PaneTitled]]:
+    """The last titles of a pane, each at its own time."""
+    for count, title in enumerate(titled.titles, 1):
+        yield title.at_ms, msgspec.structs.replace(titled, titles=titled.titles[:count])
 
 
 async def logged(bus: "Bus", since_ms: int) -> AsyncIterator[dict[str, Any]]:
@@ -92,7 +114,7 @@ async def logged(bus: "Bus", since_ms: int) -> AsyncIterator[dict[str, Any]]:
                         return
 
 
-async def standing(bus: "Bus", subject: Subject[Any]) -> AsyncIterator[Body]:
+async def standing(bus: "Bus", subject: Subject[Any]) -> AsyncIterator[Any]:
     """The last values of a subject."""
     async with bus.follow(subject) as values:
         async for batch in values:

@@ -174,7 +174,10 @@ class Term:
             case PaneSeen() as seen:
                 self._board.seen(seen, self._now())
             case PaneTitled() as titled:
+                known = set(self._board.unknown_glyphs)
                 self._board.titled(titled, self._now())
+                for glyph in self._board.unknown_glyphs - known:
+                    log("title.glyph_unknown", "warning", glyph=f"U+{ord(glyph):04X}")
 
     async def _write(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
         """Store until it is stored: what was decided is never dropped. Raises Fenced."""

@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterable
 
 from tocsin.agents.registry import AGENTS
+from tocsin.agents.titles import unknown_glyph
 from tocsin.contract.ids import HostId, PaneId
 from tocsin.contract.messages import HookReported, Kind, PaneSeen, PaneTitled
 from tocsin.status_store.core import evidence
@@ -14,7 +15,10 @@ from tocsin.status_store.core.pane import Moment, Pane, change
 FORGET_MS = 24 * 60 * 60_000
 """A pane of which nothing was heard for so long, and which nobody sees, is dropped."""
 
-SETTINGS_KINDS = frozenset({Kind.SESSION_ENDED, Kind.CHILD_ENDED, Kind.NOTED})
+GLYPHS_MAX = 64
+"""Unknown glyphs that are told of; scripts may put anything into a title."""
+
+ALONE_NOTHING = frozenset({Kind.SESSION_ENDED, Kind.CHILD_ENDED, Kind.NOTED})
 """Events that alone are no reason to keep a pane that nobody knows."""
 
 
@@ -24,6 +28,7 @@ class Board:
     def __init__(self, panes: Iterable[Pane] = ()) -> None:
         self.panes: dict[Place, Pane] = {}
         self.nested = 0
+        self.unknown_glyphs: set[str] = set()
         self._binding = Binding()
         self._changed: dict[Place, None] = {}
         self._due: list[tuple[int, Place]] = []
@@ -39,7 +44,7 @@ class Board:
             return None  # said by a newer ingest than this
         bound = self._binding.bind(event, self.panes)
         pane = self.panes.get(bound.place)
-        if bound.nested or (pane is None and event.kind in SETTINGS_KINDS):
+        if bound.nested or (pane is None and event.kind in ALONE_NOTHING):
             self.nested += bound.nested
             return None
         if pane is None:
@@ -55,6 +60,7 @@ class Board:
             pane = change(pane, life=message.life, title_number=0, mark_number=0)
         for title in message.titles:
             if title.number > pane.title_number:
+                self._note_glyph(title.text)
                 moment = earlier(now, title.at_ms)
                 pane = change(evidence.show(evidence.pass_time(pane, moment), title.text, moment), title_number=title.number)
         self._put(pane)
@@ -109,6 +115,12 @@ class Board:
         if pane is not None:
             self._binding.forget(pane)
             self._changed[place] = None
+
+    def _note_glyph(self, text: str) -> None:
+        """A leading glyph that nobody knows is counted once, for whoever keeps the tables."""
+        glyph = unknown_glyph(text)
+        if glyph is not None and len(self.unknown_glyphs) < GLYPHS_MAX:
+            self.unknown_glyphs.add(glyph)
 
     def _pane_of(self, host: HostId, name: PaneId) -> Pane:
         return self.panes.get((host, name)) or Pane(host=host, pane=name)

@@ -8,8 +8,8 @@ Source: README, decision 6.
 from collections.abc import Callable
 
 from tocsin.agents.agent import TitleSpeech
-from tocsin.agents.registry import AGENTS
-from tocsin.agents.titles import read_title
+from tocsin.agents.registry import AGENTS, read_title_of
+from tocsin.agents.titles import unknown_glyph
 from tocsin.contract.messages import Ask, Evidence, Mark, MarkKind, PaneSeen, Reading, State, TitleNow
 from tocsin.status_store.core.hooks import holds_until_its_end, words_of
 from tocsin.status_store.core.pane import Child, Lead, Moment, Pane, change, close_prompts, end_turn, settle, without_child
@@ -45,14 +45,12 @@ def _infer(pane: Pane, moment: Moment, at_ms: int | None = None, cause: str | No
 # --------------------------------------------------------------- titles
 
 
-def _read(pane: Pane, text: str) -> Reading:
-    agent = AGENTS.get(pane.agent or "")
-    return agent.read_title(text) if agent is not None and agent.read_title is not None else read_title(text, pane.agent)
-
 
 def show(pane: Pane, text: str, moment: Moment) -> Pane:
     """The pane after its terminal has shown a title."""
-    reading = _read(pane, text)
+    if unknown_glyph(text) is not None:
+        return pane  # a new release's animation, perhaps: no evidence of anything, and no edge
+    reading = read_title_of(pane.agent, text)
     before = pane.title
     if before is None or before.reading is not reading:
         title = TitleNow(text=text, reading=reading, since_ms=moment.at_ms)
