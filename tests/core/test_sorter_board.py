@@ -187,9 +187,10 @@ def test_a_new_worktree_leads_the_idle_ones_for_five_minutes():
 
 
 def test_hearing_of_a_new_worktree_again_does_not_make_it_younger():
-    told = Told(a_worktree("/new", created_ms=NOW_MS)).sleep(60_000, asleep=True)
+    told = Told(a_worktree("/new", created_ms=NOW_MS)).sleep(60_000)
+    # Somebody has set the clock back: it is no younger for that.
     told.now_ms -= 60_000
-    told.sleep(60_000).tell(a_worktree("/new", created_ms=NOW_MS, dirty=True))
+    told.tell(a_worktree("/new", created_ms=NOW_MS, dirty=True))
     assert told.board.due() == AWAKE_MS + CREATE_GRACE_MS
 
 
@@ -205,13 +206,13 @@ def test_a_row_shows_what_decided_first():
         a_worktree("/repo", branch="main", dirty=True, active_ms=5),
         a_status(pane="work", since_ms=NOW_MS),
         a_status(
-            pane="ask", state=State.BLOCKED, since_ms=NOW_MS - 9, locator="/tmp/s %7",
+            pane="ask", state=State.BLOCKED, cause="asks to run npm", since_ms=NOW_MS - 9, locator="/tmp/s %7",
             prompts=(PromptSeen(number=1, ask=Ask.PERMISSION, since_ms=NOW_MS - 9, tool="Bash", target="npm"),),
         ),
     )  # fmt: skip
     row = told.row
     assert (row.attention_class, row.attention_at, row.evidence) == (1, NOW_MS - 9, Evidence.OBSERVED)
-    assert row.reason == "asks to run npm (permission)"
+    assert row.reason == "asks to run npm"
     assert [pane.id for pane in row.panes] == ["ask", "work"]
     assert (row.branch, row.dirty, row.active_at, row.panes[0].locator) == ("main", True, NOW_MS, "/tmp/s %7")
 
@@ -255,7 +256,7 @@ def test_a_working_title_spins_without_changing_its_row():
 
 def a_blocked(since_ms=NOW_MS, **fields):
     prompt = PromptSeen(number=1, ask=Ask.PERMISSION, since_ms=since_ms, tool="Bash", target="npm")
-    return a_status(**({"state": State.BLOCKED, "since_ms": since_ms, "prompts": (prompt,)} | fields))
+    return a_status(**({"state": State.BLOCKED, "since_ms": since_ms, "prompts": (prompt,), "cause": "asks to run npm"} | fields))
 
 
 KEY = pane_key("h", "p1")
@@ -271,7 +272,7 @@ def test_the_bell_rings_with_the_cause_and_the_reason_and_the_row_remembers_it()
     assert ready(told) == [KEY]
     assert told.row.rang is False
     said, _ = told.board.ring(KEY)
-    assert (said.cause, said.pane, said.since_ms, said.reason) == ("blocked", "p1", NOW_MS, "asks to run npm (permission)")
+    assert (said.cause, said.pane, said.since_ms, said.reason) == ("blocked", "p1", NOW_MS, "asks to run npm")
     assert told.row.rang is True
 
 

@@ -14,8 +14,9 @@ def a_row(name="api", **fields):
 
 
 CASES = [
-    (a_row("a", attention_class=1, attention_at=1, reason="asks to run npm (permission)"), a_row("b", attention_class=2, attention_at=9, reason="finished its turn"),
-     Decider.CLASS, "a stands above b: needs you (asks to run npm (permission)) comes before done (finished its turn)"),
+    (a_row("a", attention_class=1, attention_at=1, reason="asks to run npm"),
+     a_row("b", attention_class=2, attention_at=9, reason="finished its turn"),
+     Decider.CLASS, "a stands above b: needs you (asks to run npm) comes before done (finished its turn)"),
     (a_row("a", attention_class=2, attention_at=9), a_row("b", attention_class=2, attention_at=1),
      Decider.MOMENT, "a stands above b: both done, and its moment 9 is later than 1"),
     (a_row("a", active_at=9), a_row("b", active_at=1),

@@ -53,6 +53,15 @@ def test_a_new_worktree_loses_its_place_exactly_at_the_end_of_its_grace():
     assert index.order() == ["used", "new"]
 
 
+def test_time_never_goes_back():
+    index = Index(now=0)
+    index.put_worktree(Worktree("w1", "one"))
+    index.expire(1_001)
+    index.expire(500)
+    index.put_pane("w1", Pane("p1", a_hook(fresh_until=1_000)))
+    assert index.attention("w1").attention_class == 4
+
+
 def test_a_busy_pane_does_not_fill_the_heap():
     index = Index(now=0)
     index.put_worktree(Worktree("w1", "one"))

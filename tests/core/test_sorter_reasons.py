@@ -3,33 +3,8 @@
 import pytest
 
 from builders import NOW_MS, a_status
-from tocsin.contract.messages import Ask, Evidence, PromptSeen, Reading, State, Task, TitleNow, TurnSeen
-from tocsin.sorter.core.reasons import explain, topic, what_it_asks
-
-
-def a_prompt(ask=Ask.PERMISSION, number=1, **fields):
-    return PromptSeen(number=number, ask=ask, since_ms=NOW_MS, **fields)
-
-
-ASKS = [
-    (a_prompt(tool="Bash", target="npm"), "asks to run npm (permission)"),
-    (a_prompt(tool="run_shell_command", target="git"), "asks to run git (permission)"),
-    (a_prompt(tool="apply_patch", target="app.py"), "asks to edit app.py (permission)"),
-    (a_prompt(tool="WebFetch", target="example.org"), "asks to fetch example.org (permission)"),
-    (a_prompt(tool="Read", target="app.py"), "asks to read app.py (permission)"),
-    (a_prompt(tool="mcp__mail__send"), "asks to use mcp__mail__send (permission)"),
-    (a_prompt(), "asks for permission"),
-    (a_prompt(Ask.QUESTION, tool="AskUserQuestion"), "asks a question"),
-    (a_prompt(Ask.PLAN), "asks to approve its plan"),
-    (a_prompt(Ask.FORM), "asks to fill in a form"),
-    (a_prompt(Ask.QUESTION, excerpt="Which colour?"), "asks a question: Which colour?"),
-    (a_prompt(tool="Bash", target="npm", child="c1"), "asks to run npm (permission), for a child agent"),
-]
-
-
-@pytest.mark.parametrize(("prompt", "line"), ASKS, ids=[line for _, line in ASKS])
-def test_a_prompt_names_the_tool_and_its_target(prompt, line):
-    assert what_it_asks(prompt) == line
+from tocsin.contract.messages import Ask, Evidence, PromptSeen, Reading, State, TitleNow
+from tocsin.sorter.core.reasons import explain, topic
 
 
 def said(fresh=True, speaks=True, **fields):
@@ -37,40 +12,27 @@ def said(fresh=True, speaks=True, **fields):
     return state, evidence, reason
 
 
-OBSERVED = [
-    ({"state": State.DONE}, "finished its turn"),
-    ({"state": State.DONE, "interrupted": True}, "was interrupted"),
-    ({"state": State.WORKING}, "working"),
-    ({"state": State.IDLE}, "at rest"),
-    ({"state": State.WAITING, "cause": "asks something"}, "asks something"),
-    (
-        {
-            "state": State.WORKING,
-            "background": (Task(id="b1", kind="shell"),),
-            "turns": (TurnSeen(number=1, started_ms=1, ended_ms=2),),
-        },
-        "working in the background",
-    ),
-    (
-        {"state": State.BLOCKED, "prompts": (a_prompt(tool="Bash", target="npm"), a_prompt(number=2))},
-        "asks to run npm (permission), and 1 more",
-    ),
-]
+def test_a_fresh_hook_is_told_in_the_words_it_came_with():
+    assert said(state=State.BLOCKED, cause="asks to run npm") == (State.BLOCKED, Evidence.OBSERVED, "asks to run npm")
+    assert said(state=State.DONE, evidence=Evidence.INFERRED, cause="its transcript says so")[1:] == (
+        Evidence.INFERRED,
+        "its transcript says so",
+    )
 
 
-@pytest.mark.parametrize(("fields", "line"), OBSERVED, ids=[line for _, line in OBSERVED])
-def test_a_fresh_hook_explains_itself(fields, line):
-    assert said(**fields) == (fields["state"], Evidence.OBSERVED, line)
+def test_a_state_without_a_cause_is_told_all_the_same():
+    assert said(state=State.DONE, cause="")[2] == "has finished its turn"
+    assert said(state=State.IDLE, cause="")[2] == "is at its prompt"
 
 
-def test_what_was_inferred_says_from_what():
-    found = said(state=State.DONE, evidence=Evidence.INFERRED, cause="its title came to rest")
-    assert found == (State.DONE, Evidence.INFERRED, "finished its turn (its title came to rest)")
+def test_further_prompts_of_the_pane_are_counted():
+    prompts = tuple(PromptSeen(number=number, ask=Ask.PERMISSION, since_ms=NOW_MS) for number in (1, 2, 3))
+    assert said(state=State.BLOCKED, cause="asks to run npm", prompts=prompts)[2] == "asks to run npm, and 2 more"
 
 
 def test_what_was_restored_is_never_shown_as_certain():
-    found = said(state=State.WORKING, evidence=Evidence.RESTORED)
-    assert found == (State.WORKING, Evidence.RESTORED, "working, unconfirmed: from before a gap")
+    found = said(state=State.WORKING, evidence=Evidence.RESTORED, cause="works on its turn")
+    assert found == (State.WORKING, Evidence.RESTORED, "works on its turn, not confirmed since a restart")
 
 
 def a_title(reading):

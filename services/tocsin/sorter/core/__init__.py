@@ -1,0 +1,1 @@
+"""The decisions of the order: classes, moments, names, places, reasons, the bell. No I/O, no clock, no chance."""

@@ -1,0 +1,155 @@
+"""The one place where verbs read the list: where the bus is, the last list, and what to say when there is none."""
+
+import argparse
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from tocsin.cli.main import refuse
+from tocsin.contract.messages import Row, WorktreesSorted
+from tocsin.contract.refusals import Code, Refusal
+
+if TYPE_CHECKING:
+    from tocsin.bus.bus import Bus
+
+CONNECT_S_MAX = 2.0
+"""A bus on this machine answers in milliseconds, one on another in less than a second."""
+
+
+class Place(NamedTuple):
+    """Where the list is read, and which."""
+
+    url: str
+    state: Path
+    host: str
+    workspace: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that reads the list."""
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument("--workspace", metavar="NAME", help="another list than the one of this machine's panes")
+    parser.add_argument("--state", type=Path, metavar="DIR", help="the instance's folder (TOCSIN_STATE)")
+
+
+def find(args: argparse.Namespace) -> Place | Refusal:
+    """Where to read: NATS_URL, else what the instance's endpoint file says. Refuses: unavailable."""
+    from tocsin.runtime import instance
+
+    state = instance.state_folder(args.state)
+    if url := os.environ.get("NATS_URL"):
+        host, workspace = os.environ.get("TOCSIN_HOST") or socket.gethostname(), os.environ.get("TOCSIN_WORKSPACE") or "default"
+        return Place(url, state, host, args.workspace or workspace)
+    reached = instance.reach(state, version("tocsin"))
+    if isinstance(reached, Refusal):
+        return reached
+    return Place(reached.nats_url, state, reached.host, args.workspace or reached.workspace)
+
+
+@asynccontextmanager
+async def connect(place: Place) -> AsyncIterator["Bus"]:
+    """The bus. Raises Unavailable when it does not answer in time."""
+    from tocsin.bus.bus import Unavailable
+    from tocsin.bus.nats_bus import connect as open_bus
+
+    connection = open_bus(place.url, name="tocsin", state=place.state)
+    try:
+        async with asyncio.timeout(CONNECT_S_MAX):
+            bus = await connection.__aenter__()
+    except TimeoutError as error:
+        raise Unavailable(f"the bus at {place.url} does not answer") from error
+    try:
+        yield bus
+    finally:
+        await connection.__aexit__(None, None, None)
+
+
+async def last_list(place: Place) -> WorktreesSorted | Refusal:
+    """The list as it stands. Refuses: unavailable, also when nobody publishes one; that is never an empty list."""
+    from tocsin.bus.bus import Unavailable
+    from tocsin.contract.subjects import WORKTREE_SORTED
+
+    try:
+        async with connect(place) as bus:
+            last = await bus.last(WORKTREE_SORTED, place.workspace)
+    except Unavailable as error:
+        return Refusal(Code.UNAVAILABLE, str(error))
+    return Refusal(Code.UNAVAILABLE, nobody_publishes(place.workspace)) if last is None else last.body
+
+
+def nobody_publishes(workspace: str) -> str:
+    """What to say when the bus is there and no list is."""
+    return f"nobody publishes the list of workspace {workspace} yet: is the sorter running? (tocsin up)"
+
+
+def with_place(args: argparse.Namespace, work: Callable[[Place], Awaitable[int]]) -> int:
+    """Do `work` at the place where the list is read; returns its exit code, 4 when there is no such place."""
+    place = find(args)
+    if isinstance(place, Refusal):
+        return refuse(place, args.json)
+    return asyncio.run(_awaited(work(place)))
+
+
+async def _awaited(work: Awaitable[int]) -> int:
+    return await work
+
+
+def plain(body: WorktreesSorted) -> dict[str, Any]:
+    """A list as `--json` prints it. Every row has its `panes`, also when there are none."""
+    rows = [plain_row(row) for row in body.worktrees]
+    return {
+        "version": body.version, "worktrees": rows, "workspace": body.workspace, "birth": body.birth, "at": body.at_ms,
+        "restored": body.restored,
+    }  # fmt: skip
+
+
+def plain_row(row: Row) -> dict[str, Any]:
+    """A row as `--json` prints it."""
+    fields: dict[str, Any] = msgspec.to_builtins(row)
+    panes = fields.pop("panes", [])
+    first = ("rank", "id", "name", "path", "host", "class", "attention_at", "evidence", "reason")
+    return {**{field: fields.pop(field) for field in first}, "panes": panes, **fields}
+
+
+def resolve(rows: Sequence[Row], named: str) -> Row | Refusal:
+    """The worktree that `named` means: its id, its name, or the beginning of either, if only one fits. Refuses: not_found."""
+    for fits in (
+        [row for row in rows if row.id == named],
+        [row for row in rows if row.name == named],
+        [row for row in rows if row.id.startswith(named) or row.name.startswith(named)],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            several = ", ".join(clean(row.id) for row in fits[:5])
+            return Refusal(Code.NOT_FOUND, f"{clean(named)} may be any of {len(fits)}: {several}")
+    return Refusal(Code.NOT_FOUND, f"no worktree is called {clean(named)}")
+
+
+def clean(text: str) -> str:
+    """Text that a terminal only shows: names of branches and folders may hold anything."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def age(from_ms: int, now_ms: int) -> str:
+    """How long ago, in one unit: 8s, 12m, 3h, 5d."""
+    seconds = max(0, now_ms - from_ms) // 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def time_of(moment_ms: int) -> str:
+    """A moment as this machine's clock shows it; with its date when it is not today's."""
+    local = time.localtime(moment_ms / 1000)
+    today = time.localtime()[:3] == local[:3]
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", local)
