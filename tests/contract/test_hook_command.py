@@ -13,14 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from support import DATA, Deadline
 from tocsin.agents.install.endpoint import Endpoint, read_endpoint, write_endpoint
 from tocsin.agents.install.machine import HookCommand, Machine, packaged
 from tocsin.agents.install.opencode import OPENCODE
 from tocsin.agents.install.pi import PI
 from tocsin.agents.registry import AGENTS
 from tocsin.agents.spool import HEADERS, LOST, PATTERN, Spooled, parse_spooled
-
-from support import DATA, Deadline
 
 CREDENTIAL = "the-credential"
 
@@ -212,6 +212,8 @@ def test_a_body_of_several_megabytes_arrives_whole(told_where, server):
     body = b'{"x":"' + b"0123456789" * 600_000 + b'"}'
     told_where.run(body=body)
     assert server.requests[0].body == body + b"\n"
+    # Waiting for leave to send it could take the whole second.
+    assert "Expect" not in server.requests[0].headers
 
 
 def test_only_the_answer_200_is_printed(told_where, server):
@@ -534,13 +536,19 @@ RUNNER = {
     "opencode": """
 import { Tocsin } from "./loaded.mjs"
 const hooks = await Tocsin({ directory: process.argv[2] })
-const say = ({ event, payload }) => hooks[event] ? hooks[event](payload.input, payload.output) : hooks.event({ event: { type: event, properties: payload } })
+const say = ({ event, payload }) =>
+  hooks[event] ? hooks[event](payload.input, payload.output) : hooks.event({ event: { type: event, properties: payload } })
 """,
     "pi": """
 import load from "./loaded.mjs"
 const hooks = {}
 load({ on: (name, hook) => { hooks[name] = hook } })
-const say = ({ event, payload }) => hooks[event]?.(payload, { cwd: process.argv[2], isIdle: () => payload.idle, sessionManager: { getSessionId: () => payload.session } })
+const say = ({ event, payload }) =>
+  hooks[event]?.(payload, {
+    cwd: process.argv[2],
+    isIdle: () => payload.idle,
+    sessionManager: { getSessionId: () => payload.session },
+  })
 """,
 }
 """A stand-in for each agent: it loads our file and plays recorded events to it, then stays."""
@@ -558,11 +566,12 @@ def keyed(text: str) -> str:
     return f"hash of {text}"
 
 
-def played(runtime: str, agent: str, events: Sequence[Mapping[str, object]], home: Path) -> subprocess.Popen[bytes]:
+def played(runtime: str, agent: str, events: Sequence[Mapping[str, object]], home: Path, *, stays: bool = True) -> subprocess.Popen[bytes]:
     """The agent's stand-in, which has been given `events` in order."""
     (home / "loaded.mjs").write_text({"opencode": OPENCODE, "pi": PI}[agent].text())
     (home / "events.json").write_text(json.dumps(events))
-    tail = 'import fs from "node:fs"\nfor (const one of JSON.parse(fs.readFileSync("events.json"))) await say(one)\nconsole.log("played")\nsetInterval(() => {}, 1000)\n'
+    tail = 'import fs from "node:fs"\nfor (const one of JSON.parse(fs.readFileSync("events.json"))) await say(one)\nconsole.log("played")\n'
+    tail += "setInterval(() => {}, 1000)\n" if stays else "process.exit()\n"
     (home / "run.mjs").write_text(RUNNER[agent] + tail)
     process = subprocess.Popen(
         [runtime, "run.mjs", str(home)],
@@ -598,6 +607,7 @@ if RUNTIMES:
         wanted = [(name, meaning) for name, meaning in told if meaning is not None and name not in ("input", "turn_start", "turn_end")]
         assert wanted
         process = played(runtime, agent, events, hook.home)
+        played_ms = time.time_ns() // 1_000_000
         try:
             for _ in Deadline(30, "every event has arrived"):
                 if len(server.requests) >= len(wanted):
@@ -608,7 +618,21 @@ if RUNTIMES:
         assert [(name, translate(name, payload, keyed)) for name, payload in sent] == wanted
         stamps = [int(request.headers["X-Tocsin-Sent"]) for request in server.requests]
         assert stamps == sorted(stamps)
+        # Their own times, although most of them were sent later.
+        assert stamps[-1] <= played_ms
         assert {request.headers["X-Tocsin-Cwd"] for request in server.requests} == {str(hook.home.resolve())}
+
+    @pytest.mark.parametrize("runtime", RUNTIMES)
+    def test_an_agent_that_leaves_takes_no_event_along(runtime, server, tmp_path):
+        hook = a_hook(tmp_path / "home", ["sh"])
+        write_endpoint(hook.state, server.url, CREDENTIAL, "tocsin.test")
+        events = [{"event": "agent_end", "payload": {"type": "agent_end", "messages": [], "session": f"s{number}"}} for number in range(5)]
+        process = played(runtime, "pi", events, hook.home, stays=False)
+        process.communicate(timeout=30)
+        for _ in Deadline(30, "every event has arrived"):
+            if len(server.requests) >= len(events):
+                break
+        assert {json.loads(request.body)["session"] for request in server.requests} == {f"s{number}" for number in range(5)}
 
     @pytest.mark.parametrize("runtime", RUNTIMES)
     def test_a_plugin_takes_strange_events_and_a_missing_hook_command_calmly(runtime, tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tocsin.agents.agent import BadPayload
 from tocsin.agents.install import INSTALLERS, double_registrations, jsonc
 from tocsin.agents.install.claude import CLAUDE
@@ -296,6 +297,14 @@ def test_without_a_backup_uninstall_still_takes_out_what_is_ours_and_what_that_e
     backup.unlink()
     done(CLAUDE.uninstall(machine, hook))
     assert file.read_text() == '{\n "a": 1,\n "hooks": {"Other": []}\n}\n'
+
+
+@pytest.mark.parametrize("text", ["{}", '{"hooks": {}}', '{"version": 1, "hooks": {"stop": []}}', ""])
+@by_merged_agent
+def test_a_file_in_which_nothing_is_ours_is_left_by_uninstall(installer, text, machine, hook):
+    file = placed(installer.file(machine), text)
+    assert done(installer.uninstall(machine, hook)).did is Did.NOTHING
+    assert file.read_text() == text
 
 
 WITH_COMMENTS = """// mine

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import NOW_MS
 from support import Deadline
 from tocsin.agents.registry import AGENTS
 from tocsin.bus.bus import Unavailable
@@ -29,7 +30,6 @@ from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
 
-NOW_MS = 1_800_000_000_000
 PORT = 8627
 HOOK = "inst1.hook-secret-hook-secret"
 COMMAND = "inst1.command-secret-command-secret"

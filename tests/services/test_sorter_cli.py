@@ -133,7 +133,7 @@ async def test_a_bus_without_a_list_is_never_an_empty_list(bus, tocsin):
     code, out, err = tocsin.run("ls", "--json")
     assert (code, out) == (4, "")
     refused = json.loads(err)
-    assert refused["code"] == "unavailable"
+    assert refused["code"] == "no_list"
     assert "nobody publishes" in refused["message"]
 
 

@@ -25,9 +25,12 @@ class Heard(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Last(Generic[B]):
-    """The last value of one subject, and its sequence, to expect when it is written again."""
+    """The last value of one subject, and its sequence, to expect when it is written again.
 
-    body: B
+    `body` is None when it is of a version that this reader does not know: somebody newer (or older) says it.
+    """
+
+    body: B | None
     seq: int
 
 

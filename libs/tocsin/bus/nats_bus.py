@@ -104,8 +104,9 @@ class _Acks:
 class NatsBus:
     """The Bus port over one connection. Made by `connect`."""
 
-    def __init__(self, client: Client, service: str) -> None:
+    def __init__(self, client: Client, service: str, makes_streams: bool = True) -> None:
         self.client = client
+        self._makes_streams = makes_streams
         self.service = service
         self.returns = 0
         self.poison = 0
@@ -210,7 +211,10 @@ class NatsBus:
             raise Unavailable(f"no answer for {subject.name}: {type(error).__name__}") from error
         if raw.data is None:
             return None
-        return Last(decode(subject.body, raw.data), raw.seq or 0)
+        try:
+            return Last(decode(subject.body, raw.data), raw.seq or 0)
+        except Unreadable:
+            return Last(None, raw.seq or 0)
 
     async def erase(self, subject: Subject[B], *keys: str) -> None:
         """See Bus.erase."""
@@ -263,7 +267,7 @@ class NatsBus:
 
     async def came_back(self) -> None:
         """After a reconnect: streams in memory may be gone, consumers too."""
-        while True:
+        while self._makes_streams:
             try:
                 await self.make_streams()
                 break
@@ -451,10 +455,13 @@ def read_credential(file: Path) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def connect(url: str, *, name: str, state: Path | None = None, credential: str = CREDENTIAL_FILE) -> AsyncIterator[NatsBus]:
+async def connect(
+    url: str, *, name: str, state: Path | None = None, credential: str = CREDENTIAL_FILE, makes_streams: bool = True
+) -> AsyncIterator[NatsBus]:
     """A bus as service `name`; waits for the server, and for its streams, as long as it takes.
 
     `state`: the instance's folder, which holds the credential file (0600, `user:password`).
+    `makes_streams`: False for one that only reads what services say.
     """
     came_back: set[asyncio.Task[None]] = set()
 
@@ -480,10 +487,10 @@ async def connect(url: str, *, name: str, state: Path | None = None, credential:
         drain_timeout=2,
         **(read_credential(state / credential) if state else {}),
     )
-    bus = NatsBus(client, name)
+    bus = NatsBus(client, name, makes_streams)
     try:
         await bus.listen()
-        while True:
+        while makes_streams:
             try:
                 await bus.make_streams()
                 break

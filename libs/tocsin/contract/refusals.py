@@ -30,6 +30,7 @@ class Code(StrEnum):
     NO_CREDENTIAL = "no_credential"
     FOREIGN_INSTANCE = "foreign_instance"
     UNAVAILABLE = "unavailable"
+    NO_LIST = "no_list"
     BROKEN_SETTINGS = "broken_settings"
     CHANGED_MEANWHILE = "changed_meanwhile"
     NOT_FOUND = "not_found"
@@ -63,6 +64,7 @@ ADVICE: dict[Code, Advice] = {
         "the credential is another instance's", Retry.AFTER_CHANGE, 401, ("tocsin hooks status", "tocsin doctor")
     ),
     Code.UNAVAILABLE: Advice("the store or the bus does not answer", Retry.SAME_REQUEST, 503, ("tocsin doctor",)),
+    Code.NO_LIST: Advice("the bus is there, but nobody publishes this list", Retry.SAME_REQUEST, 503, ("tocsin up", "tocsin doctor")),
     Code.BROKEN_SETTINGS: Advice(
         "a settings file cannot be read; it was left as it is", Retry.AFTER_CHANGE, 422, ("mend the file that the message names",)
     ),

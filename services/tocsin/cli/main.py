@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from tocsin.contract.refusals import Refusal
+from tocsin.contract.refusals import Code, Refusal
 
 VERBS = {
     "up": "start everything on this machine and show where the list is",
@@ -47,7 +47,7 @@ def refuse(refusal: Refusal, as_json: bool = False) -> int:
         print(f"tocsin: {refusal.message}", file=sys.stderr)
         for step in refusal.advice.next:
             print(f"  next: {step}", file=sys.stderr)
-    return AWAY if refusal.code == "unavailable" else REFUSED
+    return AWAY if refusal.code in (Code.UNAVAILABLE, Code.NO_LIST) else REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

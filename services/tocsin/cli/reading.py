@@ -60,7 +60,7 @@ async def connect(place: Place) -> AsyncIterator["Bus"]:
     from tocsin.bus.bus import Unavailable
     from tocsin.bus.nats_bus import connect as open_bus
 
-    connection = open_bus(place.url, name="tocsin", state=place.state)
+    connection = open_bus(place.url, name="tocsin", state=place.state, makes_streams=False)
     try:
         async with asyncio.timeout(CONNECT_S_MAX):
             bus = await connection.__aenter__()
@@ -82,12 +82,16 @@ async def last_list(place: Place) -> WorktreesSorted | Refusal:
             last = await bus.last(WORKTREE_SORTED, place.workspace)
     except Unavailable as error:
         return Refusal(Code.UNAVAILABLE, str(error))
-    return Refusal(Code.UNAVAILABLE, nobody_publishes(place.workspace)) if last is None else last.body
+    if last is None:
+        return Refusal(Code.NO_LIST, nobody_publishes(place.workspace))
+    if last.body is None:
+        return Refusal(Code.UNAVAILABLE, "the list is of another version of Tocsin than this command")
+    return last.body
 
 
 def nobody_publishes(workspace: str) -> str:
     """What to say when the bus is there and no list is."""
-    return f"nobody publishes the list of workspace {workspace} yet: is the sorter running? (tocsin up)"
+    return f"nobody publishes the list of workspace {workspace} yet: is the sorter running?"
 
 
 def with_place(args: argparse.Namespace, work: Callable[[Place], Awaitable[int]]) -> int:

@@ -173,7 +173,7 @@ class Sorter:
         last = await self._bus.last(WORKTREE_SORTED, self._workspace)
         if last is not None:
             self._adopt(last.body, last.seq)
-            if last.body.restored:
+            if last.body is not None and last.body.restored:
                 self._await_rows()
             return
         try:
@@ -320,7 +320,7 @@ class Sorter:
             return
         if last.seq == self._seq:
             return
-        if self._attempt is not None and Edition.of(last.body) == self._attempt:
+        if self._attempt is not None and last.body is not None and Edition.of(last.body) == self._attempt:
             # Ours, whose ack was lost.
             self._on_record(self._attempt, last.seq)
             return
@@ -328,13 +328,16 @@ class Sorter:
             self._step_back()
         self._adopt(last.body, last.seq)
 
-    def _adopt(self, body: WorktreesSorted, seq: int) -> None:
-        """Somebody else said this list: it is what readers have now."""
-        self._edition, self._seq = Edition.of(body), seq
+    def _adopt(self, body: WorktreesSorted | None, seq: int) -> None:
+        """Somebody else said this list: it is what readers have now. None: another version of Tocsin said it."""
+        self._edition, self._seq = Edition.of(body) if body is not None else None, seq
         self._unsaved = self._attempt = None
-        self._unsaid = {*self._edition.rows, *self._board.rows}
+        self._unsaid = {*(self._edition.rows if self._edition is not None else ()), *self._board.rows}
         self._differs_since = None
         self._must_say = True
+        if body is None:
+            log("list.of_another_version", "warning", seq=seq)
+            return
         self._board.remember_rings(body, self._clock.now_ms(), self._clock.awake_ms())
 
     def _step_back(self) -> None:

@@ -1,5 +1,6 @@
 """What one hook event makes of a pane. Times and order come in with it; nothing here reads a clock."""
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -564,18 +565,28 @@ def words_of(pane: Pane) -> str:
     return {Lead.DONE: "has finished its turn", Lead.INTERRUPTED: "was interrupted"}.get(pane.lead, "is at its prompt")
 
 
+_VERBS = (
+    ("run", re.compile(r"bash|shell|exec|command|terminal|powershell", re.IGNORECASE)),
+    ("edit", re.compile(r"edit|write|patch|replace|notebook", re.IGNORECASE)),
+    ("fetch", re.compile(r"fetch|web|http", re.IGNORECASE)),
+    ("read", re.compile(r"read|view|grep|glob|search|list", re.IGNORECASE)),
+)
+"""What a tool does, by words in its name: agents name their tools alike, and none of them says."""
+
+_WANTS = {
+    Ask.PERMISSION: "asks for a permission",
+    Ask.QUESTION: "asks a question",
+    Ask.PLAN: "asks to approve its plan",
+    Ask.FORM: "asks to fill in a form",
+}
+
+
 def asks(prompt: Prompt) -> str:
-    """What a standing prompt wants, as a reason line."""
-    who = "a subagent asks" if prompt.owner else "asks"
-    if prompt.excerpt:
-        return f"{who}: {prompt.excerpt}"
-    match prompt.ask:
-        case Ask.QUESTION:
-            return f"{who} a question"
-        case Ask.PLAN:
-            return f"{who} for a decision on its plan"
-        case Ask.FORM:
-            return f"{who} to fill in a form"
-    if prompt.target and prompt.tool:
-        return f"{who} to use {prompt.tool} on {prompt.target}" if "." in prompt.target else f"{who} to run {prompt.target}"
-    return f"{who} to use {prompt.tool}" if prompt.tool else f"{who} for a permission"
+    """What a standing prompt wants, as a reason line: "asks to run npm", "asks to edit app.py", "asks a question"."""
+    line = _WANTS[prompt.ask]
+    if prompt.ask is Ask.PERMISSION and prompt.tool:
+        verb = next((verb for verb, tools in _VERBS if tools.search(prompt.tool)), None)
+        line = f"asks to {verb} {prompt.target}" if verb and prompt.target else f"asks to use {prompt.tool}"
+    if prompt.owner:
+        line += ", for a child agent"
+    return f"{line}: {prompt.excerpt}" if prompt.excerpt else line

@@ -1,0 +1,28 @@
+// What is sent on of an event: enough to know what it means, nothing large.
+const plain = ({ type, reason }) => ({ type, reason })
+const tool = ({ type, toolCallId, toolName, args, isError }) => ({ type, toolCallId, toolName, args, isError })
+const last = ({ type, messages }) => ({ type, messages: (messages ?? []).slice(-1).map(({ role, stopReason }) => ({ role, stopReason })) })
+const EVENTS = {
+  session_start: plain,
+  before_agent_start: ({ type, prompt }) => ({ type, prompt }),
+  agent_start: plain,
+  tool_execution_start: tool,
+  tool_execution_end: tool,
+  agent_end: last,
+  agent_settled: last,
+  session_compact: plain,
+  session_shutdown: plain,
+}
+
+export default function (pi) {
+  for (const [name, cut] of Object.entries(EVENTS)) {
+    pi.on(name, async (event, ctx) => {
+      try {
+        const payload = { ...cut(event ?? {}), session: ctx?.sessionManager?.getSessionId?.(), idle: ctx?.isIdle?.() }
+        tell("pi", ctx?.cwd ?? process.cwd(), name, payload)
+      } catch {
+        // A shape that we do not know is no event for us.
+      }
+    })
+  }
+}

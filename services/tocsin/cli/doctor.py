@@ -1,0 +1,318 @@
+"""`tocsin doctor`: what is wrong here, and the remedy. Facts are gathered first; each check is a small pure function over them."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from tocsin.cli.embedded import without_login
+
+if TYPE_CHECKING:
+    from tocsin.runtime.instance import Child, Endpoint
+
+SERVICES = ("status-store", "sorter", "hook-ingest", "pane-host")
+
+RESTARTS_MAX = 3
+"""More restarts than a machine that went to sleep or a store that was restarted would explain."""
+
+UNSET_STORE = "/tmp/nats/"  # noqa: S108
+"""Where nats-server stores when nobody tells it where."""
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
+
+
+class Level(StrEnum):
+    """How a finding counts. Only `wrong` makes the exit code 1."""
+
+    OK = "ok"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line for a person, and what to do."""
+
+    check: str
+    level: Level
+    says: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Server:
+    """The bus or the store. None: it was not possible to learn that."""
+
+    answers: bool = False
+    open_to_all: bool | None = None  # it serves who shows no credential
+    version: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One coding agent on this machine."""
+
+    label: str
+    found: bool
+    installed: bool
+    trusted: bool | None = None  # None: this agent asks for no trust
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was looked at. Nothing in it is a judgement."""
+
+    state: str
+    version: str
+    endpoint: "Endpoint | None" = None
+    runs: bool = False  # its supervisor is alive, or containers keep it
+    held: bool = False
+    children: "tuple[Child, ...]" = ()
+    lost: str | None = None  # why the state folder would not last
+    bus: Server = Server()
+    clients: tuple[str, ...] | None = None  # names of who is connected to the bus; None: it does not tell
+    poison: int | None = None
+    store: Server = Server()
+    health: int | None = None  # HTTP status of hook-ingest; None: no answer
+    hooks_reach: str | None = None  # the address that hook commands report to
+    hook_command: bool = False  # installed in this version
+    agents: tuple[Agent, ...] = ()
+    doubles: tuple[str, ...] = ()
+    spool_waiting: int = 0
+    spool_lost: int = 0
+    blind: tuple[str, ...] = ()  # what pane-host cannot see
+
+
+# -------------------------------------------------------------- checks
+
+
+def instance_check(facts: Facts) -> Iterator[Finding]:
+    """Does one run here, and of which version?"""
+    if facts.endpoint is None or not facts.runs:
+        held = "an earlier run's servers still hold it" if facts.held else "nothing runs on it"
+        yield Finding("instance", Level.WRONG, f"{facts.state}: {held}", "tocsin down && tocsin up" if facts.held else "tocsin up")
+        return
+    from tocsin.runtime import instance
+
+    other = instance.other_version(facts.endpoint, facts.version)
+    if other:
+        yield Finding("instance", Level.WRONG, f"{facts.state}: {other}", instance.restart_with(facts.endpoint))
+    else:
+        yield Finding("instance", Level.OK, f"{facts.state}: {facts.endpoint.version}, kept by {facts.endpoint.keeper}")
+
+
+def bus_check(facts: Facts) -> Iterator[Finding]:
+    """Does the bus answer, and does it keep what it has acknowledged?"""
+    if facts.endpoint is None:
+        return
+    if not facts.bus.answers:
+        yield Finding(
+            "bus", Level.WRONG, f"{without_login(facts.endpoint.nats_url)} does not answer, or not to our credential", _start(facts)
+        )
+        return
+    known = facts.bus.settings
+    if not known:
+        says = f"{without_login(facts.endpoint.nats_url)} answers; it does not tell how it stores"
+        yield Finding("bus", Level.NOTE, says, "see that its store_dir is on a lasting disk, with sync_interval: always")
+        return
+    store = known.get("store_dir")
+    if store is None:
+        yield Finding("bus", Level.WRONG, "JetStream is off: nothing is kept", "start nats-server with JetStream")
+    elif store.startswith(UNSET_STORE):
+        yield Finding("bus", Level.WRONG, f"its store {store} is a temporary folder: a new container or start loses it", "give it a volume")
+    if not known.get("sync_always"):
+        says = "an acknowledged message may be lost with the power for two minutes"
+        yield Finding("bus", Level.WRONG, says, "set sync_interval: always in its jetstream block")
+    if store is not None and known.get("sync_always"):
+        yield Finding("bus", Level.OK, f"nats-server {facts.bus.version}, every acknowledged message is on disk")
+
+
+def lasting_check(facts: Facts) -> Iterator[Finding]:
+    """Is what the embedded servers write on a disk that outlasts a restart?"""
+    if facts.lost is not None:
+        yield Finding("storage", Level.WRONG, facts.lost, "put the state folder on a disk: --state DIR or TOCSIN_STATE")
+
+
+def store_check(facts: Facts) -> Iterator[Finding]:
+    """Does the store answer, and does it keep what it was given?"""
+    if facts.endpoint is None:
+        return
+    if not facts.store.answers:
+        yield Finding(
+            "store", Level.WRONG, f"{without_login(facts.endpoint.redis_url)} does not answer, or not to our credential", _start(facts)
+        )
+        return
+    known = facts.store.settings
+    if not known:
+        says = f"{without_login(facts.endpoint.redis_url)} answers; it does not tell its settings"
+        yield Finding("store", Level.NOTE, says, "see that it evicts nothing and appends to a file")
+        return
+    wrong: list[tuple[str, str]] = []
+    if known.get("maxmemory-policy") != "noeviction":
+        wrong.append(("it drops keys when memory is short", "set maxmemory-policy noeviction"))
+    if known.get("appendonly") != "yes":
+        wrong.append(("a restart empties it, and the list begins from what the bus still has", "set appendonly yes"))
+    for says, remedy in wrong:
+        yield Finding("store", Level.WRONG, says, remedy)
+    if not wrong:
+        yield Finding("store", Level.OK, f"version {facts.store.version}, evicts nothing, appends to a file")
+
+
+def links_check(facts: Facts) -> Iterator[Finding]:
+    """Who could listen in or speak?"""
+    if facts.endpoint is None:
+        return
+    for name, url, server in (("bus", facts.endpoint.nats_url, facts.bus), ("store", facts.endpoint.redis_url, facts.store)):
+        if not server.answers:
+            continue
+        parts = urlsplit(url)
+        near = parts.scheme == "unix" or (parts.hostname or "") in LOOPBACK
+        secret = parts.scheme in ("tls", "rediss", "unix")
+        where = "on this machine alone" if near else "encrypted" if secret else "over the network, not encrypted"
+        if server.open_to_all:
+            yield Finding(
+                "links", Level.WRONG, f"{name}: anybody who reaches it may read and write, {where}", "give it users and passwords"
+            )
+        elif not near and not secret:
+            yield Finding(
+                "links", Level.WRONG, f"{name}: needs a credential, but {where}", f"use {'tls' if name == 'bus' else 'rediss'}://"
+            )
+        else:
+            yield Finding("links", Level.OK, f"{name}: needs a credential, {where}")
+    if facts.health is not None:
+        yield Finding("links", Level.OK, "hook-ingest: needs a credential, checks Host and Origin, on this machine alone")
+
+
+def services_check(facts: Facts) -> Iterator[Finding]:
+    """Is every service at work, and does it stay so?"""
+    if facts.endpoint is None or not facts.runs:
+        return
+    for child in facts.children:
+        if child.process is None:
+            yield Finding("services", Level.WRONG, f"{child.name} is down: {child.last_exit}", _log(facts, child.name))
+        elif child.restarts > RESTARTS_MAX:
+            says = f"{child.name} was restarted {child.restarts} times, last after {child.last_exit}"
+            yield Finding("services", Level.WRONG, says, _log(facts, child.name))
+    if facts.clients is None:
+        if facts.bus.answers:
+            yield Finding("services", Level.NOTE, "the bus does not tell who is connected to it")
+        return
+    away = [name for name in SERVICES if name not in facts.clients]
+    for name in away:
+        remedy = _log(facts, name) if facts.endpoint.keeper == "up" or name != "pane-host" else f"tocsin pane-host --state {facts.state}"
+        yield Finding("services", Level.WRONG, f"{name} is not connected to the bus", remedy)
+    if not away:
+        yield Finding("services", Level.OK, ", ".join(SERVICES))
+
+
+def hooks_check(facts: Facts) -> Iterator[Finding]:
+    """Do the agents report, once each, and to this instance?"""
+    here = [agent for agent in facts.agents if agent.found]
+    installed = [agent for agent in here if agent.installed]
+    for agent in here:
+        if not agent.installed:
+            yield Finding("hooks", Level.WRONG, f"{agent.label} does not report here", "tocsin hooks install")
+        elif agent.trusted is False:
+            yield Finding("hooks", Level.WRONG, f"{agent.label} has not been told to trust its hooks", "start it once and trust them")
+    if installed and not facts.hook_command:
+        yield Finding("hooks", Level.WRONG, "the hook command is missing or of another version", "tocsin hooks install")
+    for double in facts.doubles:
+        yield Finding("hooks", Level.WRONG, double, "take one of the two out")
+    if facts.endpoint is not None and facts.hooks_reach != facts.endpoint.ingest_url:
+        says = f"hooks report to {facts.hooks_reach or 'nowhere'}, the instance listens on {facts.endpoint.ingest_url}"
+        yield Finding("hooks", Level.WRONG, says, "tocsin down && tocsin up")
+    if facts.endpoint is not None and facts.runs and facts.health != 200:
+        how = "does not answer" if facts.health is None else f"answers {facts.health}"
+        yield Finding("hooks", Level.WRONG, f"hook-ingest at {facts.endpoint.ingest_url} {how}", _log(facts, "hook-ingest"))
+    if installed and facts.hook_command and not facts.doubles and all(agent.installed and agent.trusted is not False for agent in here):
+        yield Finding("hooks", Level.OK, ", ".join(agent.label for agent in installed))
+    if not here:
+        yield Finding("hooks", Level.NOTE, "no coding agent was found on this machine")
+
+
+def spool_check(facts: Facts) -> Iterator[Finding]:
+    """Does anything wait to be delivered, or was anything dropped?"""
+    if facts.spool_waiting:
+        says = f"{facts.spool_waiting} events wait for pane-host to deliver them"
+        yield Finding("spool", Level.NOTE, says, None if facts.runs else _start(facts))
+    if facts.spool_lost:
+        yield Finding("spool", Level.WRONG, f"{facts.spool_lost} events were dropped while nobody took them", "keep tocsin up running")
+
+
+def poison_check(facts: Facts) -> Iterator[Finding]:
+    """Is there anything that no service could handle?"""
+    if facts.poison:
+        says = f"{facts.poison} messages could not be handled and were put aside"
+        yield Finding("poison", Level.WRONG, says, "look at the subject dead.> on the bus; they go after 7 days")
+
+
+def sight_check(facts: Facts) -> Iterator[Finding]:
+    """What can pane-host not see?"""
+    for line in facts.blind:
+        yield Finding("sight", Level.NOTE, line)
+
+
+CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+    instance_check,
+    bus_check,
+    store_check,
+    lasting_check,
+    links_check,
+    services_check,
+    hooks_check,
+    spool_check,
+    poison_check,
+    sight_check,
+)
+
+
+def examine(facts: Facts) -> list[Finding]:
+    """Every finding, in the order in which one would look."""
+    return [finding for check in CHECKS for finding in check(facts)]
+
+
+def _start(facts: Facts) -> str:
+    return "docker compose up -d" if facts.endpoint is not None and facts.endpoint.keeper == "compose" else "tocsin up"
+
+
+def _log(facts: Facts, service: str) -> str:
+    in_containers = facts.endpoint is not None and facts.endpoint.keeper == "compose"
+    return f"docker compose logs {service}" if in_containers else f"see {facts.state}/logs/{service}.log"
+
+
+# ---------------------------------------------------------------- verb
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which instance, and how it is printed."""
+    parser.add_argument("--state", type=Path, metavar="DIR", help="the instance's folder (TOCSIN_STATE)")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look and say. Exit codes: 0 nothing is wrong, 1 something is."""
+    if sys.platform == "win32":
+        print("tocsin: it runs on Linux, on macOS and in WSL2, not on Windows itself", file=sys.stderr)
+        return 3
+    import asyncio
+
+    from tocsin.cli.look_around import gather
+    from tocsin.runtime.instance import state_folder
+
+    facts = asyncio.run(gather(state_folder(args.state), version("tocsin")))
+    findings = examine(facts)
+    if args.json:
+        print(json.dumps({"version": facts.version, "state": facts.state, "findings": [asdict(finding) for finding in findings]}))
+    else:
+        for finding in findings:
+            print(f"{finding.level:5} {finding.check}: {finding.says}")
+            if finding.remedy:
+                print(f"      remedy: {finding.remedy}")
+    return 1 if any(finding.level is Level.WRONG for finding in findings) else 0
