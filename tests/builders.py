@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from tocsin.contract.hosting import HostCommand, StopAgent
 from tocsin.contract.messages import Evidence, HookReported, Kind, PaneStatus, State
+from tocsin.contract.parties import Caller, Role
+from tocsin.contract.run import RunCommand, RunVerb
 
 NOW_MS = 1_800_000_000_000
 
@@ -23,3 +26,18 @@ def a_status(**fields: Any) -> PaneStatus:
         "evidence": Evidence.OBSERVED, "cause": "prompted", "hooked": True, "agent": "claude", "session": "s1", "cwd": "/repo",
     }  # fmt: skip
     return PaneStatus(**(defaults | fields))
+
+
+A_PERSON = Caller(role=Role.PERSON, name="dev@h")
+
+
+def a_run_command(ask: RunVerb, **fields: Any) -> RunCommand:
+    """A person's request to Run r1."""
+    defaults: dict[str, Any] = {"run": "r1", "request": "q1", "caller": A_PERSON, "at_ms": NOW_MS}
+    return RunCommand(ask=ask, **(defaults | fields))
+
+
+def a_host_command(**fields: Any) -> HostCommand:
+    """An order to end the agent of Dispatch d1."""
+    defaults: dict[str, Any] = {"host": "h", "dispatch": "d1", "fence": 1, "step": "stop", "order": StopAgent(), "at_ms": NOW_MS}
+    return HostCommand(**(defaults | fields))

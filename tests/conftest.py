@@ -41,7 +41,7 @@ class NatsServer:
         config = self.folder / "nats.conf"
         config.write_text(
             f'listen: "127.0.0.1:{self.port}"\nports_file_dir: "{self.folder}"\nmax_payload: 8MB\n'
-            f'jetstream {{ store_dir: "{self.folder}/data", sync_interval: always, max_file: 4GB, max_mem: 1GB }}\n'
+            f'jetstream {{ store_dir: "{self.folder}/data", sync_interval: always, max_file: 64GB, max_mem: 1GB }}\n'
         )
         self.process = subprocess.Popen([program("nats-server"), "-c", str(config), "-l", str(self.folder / "log")])
         ports = self.folder / f"nats-server_{self.process.pid}.ports"

@@ -13,10 +13,11 @@ import pytest
 
 from support import Deadline
 from tocsin.bus.bus import Unavailable
+from tocsin.contract.ids import session_source
 from tocsin.contract.messages import HookReported
 from tocsin.contract.subjects import HOOK_REPORTED
 from tocsin.hook_ingest import __main__ as server
-from tocsin.hook_ingest import asgi
+from tocsin.hook_ingest import asgi, publisher
 from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.runtime import instance
 from tocsin.runtime.clock import SystemClock
@@ -172,10 +173,13 @@ async def test_the_chosen_port_is_written_to_the_port_file_once_it_is_listened_o
         assert file.read_text() == f"{ingest.port}\n"
 
 
-async def test_a_port_that_is_taken_is_named(ingest, tmp_path):
-    settings = settings_in(tmp_path / "other").model_copy(update={"ingest_port": ingest.port})
+async def test_a_port_that_is_taken_is_named_and_no_earlier_port_stays_in_the_file(ingest, tmp_path):
+    file = tmp_path / "port"
+    file.write_text("1\n")
+    settings = settings_in(tmp_path / "other", ingest_port_file=file).model_copy(update={"ingest_port": ingest.port})
     with pytest.raises(server.CannotStart, match=str(ingest.port)):
         await server.serve(settings, ingest.bus, SystemClock())
+    assert not file.exists()
 
 
 async def test_it_does_not_start_without_credentials(tmp_path):
@@ -264,6 +268,12 @@ async def test_a_connection_that_says_nothing_or_never_ends_its_head_is_closed(t
         assert await ingest.send() == b""
         assert await ingest.send(b"POST /hook/claude HT") == b""
         assert await ingest.send(b"\r\n") == b""
+        for more in (b"POST /hook/claude HT", b"\r\n"):
+            reader, writer = await ingest.connect()
+            writer.write(ingest.head() + STOP)
+            await answer(reader)
+            writer.write(more)
+            assert await asyncio.wait_for(reader.read(), 4) == b""
 
 
 async def test_no_more_connections_are_open_than_the_limit(tmp_path, monkeypatch):
@@ -339,13 +349,17 @@ async def test_a_body_that_comes_too_slowly_is_408_and_others_do_not_wait(tmp_pa
         assert len(ingest.bus.said) == 1
 
 
-async def test_a_client_that_leaves_within_its_body_changes_nothing(ingest):
+async def test_a_client_that_leaves_within_its_body_is_counted_and_changes_nothing(ingest):
     _, writer = await ingest.connect()
     writer.write(ingest.head() + STOP[:10])
     await writer.drain()
     writer.close()
     assert await ingest.takes_hooks()
     assert len(ingest.bus.said) == 1
+    metrics = ingest.head("Connection: close", path="/metrics", length=None).replace(b"POST", b"GET")
+    async for _ in Deadline(5, "it is counted"):
+        if b"tocsin_hooks_gone_total 1" in await ingest.send(metrics):
+            break
 
 
 async def test_a_body_that_nobody_reads_ends_its_connection(ingest):
@@ -412,6 +426,16 @@ async def test_a_stop_waits_for_the_acks_of_what_was_answered_first(tmp_path):
         assert len(ingest.bus.said) == 1
 
 
+async def test_a_stop_names_what_was_answered_first_and_has_no_ack(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(publisher, "DRAIN_S_MAX", 0.05)
+    async with an_ingest(tmp_path / "state", ack="async") as ingest:
+        ingest.bus.free.clear()
+        assert await ingest.takes_hooks()
+        ingest.task.cancel()
+        await asyncio.wait_for(asyncio.wait({ingest.task}), 5)
+        assert "hook.never_acked" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------- the process, on a real bus
 
 
@@ -447,21 +471,16 @@ async def test_a_hook_is_on_the_bus_once_however_often_it_is_sent_and_the_proces
             reader, writer = await ingest.connect()
             writer.write(ingest.head("X-Tocsin-Sent: 1800000000000") + STOP.replace(b"s1", session))
             assert (await answer(reader)).startswith(b"HTTP/1.1 204")
-        heard: list[HookReported] = []
-        async with bus.read(HOOK_REPORTED, after=0) as reading:
-            async with asyncio.timeout(10):
-                async for batch in reading:
-                    heard.extend(one.body for one in batch)
-                    if len(heard) == 2:
-                        break
-        assert [event.session for event in heard] == ["s1", "s2"]
+        first = await bus.last(HOOK_REPORTED, "here", session_source("claude", "s1"))
+        second = await bus.last(HOOK_REPORTED, "here", session_source("claude", "s2"))
+        assert (first.seq, first.body.session, second.seq, second.body.session) == (1, "s1", 2, "s2")
         idle, _ = await ingest.connect()
         process.send_signal(signal.SIGTERM)
         _, errors = await asyncio.wait_for(process.communicate(), 5)
         assert process.returncode == 0
-        assert b"Traceback" not in errors
+        assert b"Traceback" not in errors, errors.decode()
         assert credential.encode() not in errors
-        assert await idle.read() == b""
+        assert await asyncio.wait_for(idle.read(), 5) == b""
 
 
 async def test_while_the_bus_is_away_hooks_are_unavailable_and_afterwards_taken(tmp_path, nats_server):

@@ -5,12 +5,13 @@ import signal
 
 import pytest
 
-from builders import a_hook, a_status
+from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline
 from tocsin.bus.bus import Overtaken, Unavailable
 from tocsin.bus.nats_bus import BATCH_MAX, connect
 from tocsin.contract.messages import Kind
-from tocsin.contract.subjects import DEAD, HOOK_REPORTED, PANE_STATUS
+from tocsin.contract.run import CloseRun, PauseRun, Receipt, Refused, RunCommand
+from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, PANE_STATUS, RUN_CMD
 
 
 async def collect(reading, into: list, count: int | None = None) -> None:
@@ -134,3 +135,45 @@ async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):
     assert dead[0].body.reason == "version 99, this reader knows 1"
     assert dead[0].body.body == b'{"v": 99, "id": 1}'
     assert bus.poison == 2
+
+
+async def test_a_request_is_answered_by_one_of_those_who_serve_or_refused(bus):
+    async def handle(command: RunCommand) -> Receipt | Refused:
+        if isinstance(command.ask, CloseRun):
+            return Refused(request=command.request, code="run_closed", message="it is closed", retry="never")
+        return Receipt(request=command.request, result={"run": command.run})
+
+    async with bus.serve(RUN_CMD, handle, name="dispatcher"), bus.serve(RUN_CMD, handle, name="dispatcher"):
+        answers = [await bus.ask(RUN_CMD, a_run_command(PauseRun(), request=f"q{n}"), timeout_s=5) for n in range(10)]
+        refused = await bus.ask(RUN_CMD, a_run_command(CloseRun(), request="q"), timeout_s=5)
+    assert [answer.request for answer in answers] == [f"q{n}" for n in range(10)]
+    assert (type(refused), refused.code) == (Refused, "run_closed")
+
+
+async def test_a_request_that_nobody_serves_is_unavailable(bus):
+    with pytest.raises(Unavailable):
+        await bus.ask(RUN_CMD, a_run_command(PauseRun()), timeout_s=1)
+
+
+async def test_a_job_that_is_not_done_comes_again_and_one_that_is_done_does_not(bus):
+    for number in range(3):
+        await bus.say(HOST_CMD, a_host_command(step=f"s{number}"))
+    seen: list = []
+    async with bus.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+        async for job in jobs:
+            seen.append((job.body.step, job.attempt))
+            if job.body.step == "s1" and job.attempt == 1:
+                await job.again(0.01)
+            else:
+                await job.done()
+            if len(seen) == 4:
+                break
+    assert seen == [("s0", 1), ("s1", 1), ("s2", 1), ("s1", 2)]
+    assert await bus.end(HOST_CMD) == 0, "the queue is empty"
+
+
+async def test_the_end_of_one_subject_is_what_its_next_writer_expects(bus):
+    assert await bus.end_of(PANE_STATUS, "h", "p1") == 0
+    seq = await bus.say(PANE_STATUS, a_status(host="h", pane="p1"))
+    await bus.say(PANE_STATUS, a_status(host="h", pane="p2"))
+    assert await bus.end_of(PANE_STATUS, "h", "p1") == seq

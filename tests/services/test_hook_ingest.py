@@ -294,6 +294,11 @@ async def test_a_refused_credential_says_how_to_show_one(ingest):
     assert (await ingest.hook(Authorization=None)).headers["www-authenticate"] == "Bearer"
 
 
+async def test_a_credential_that_is_missing_wrong_for_commands_or_of_another_instance_is_told_apart(ingest):
+    shown = [None, f"Bearer {HOOK[:-1]}", f"Bearer {COMMAND}", f"Bearer {OTHER}"]
+    assert len({(await ingest.hook(Authorization=one)).json()["message"] for one in shown}) == 4
+
+
 async def test_a_connection_is_closed_when_its_body_was_not_read_and_kept_when_it_was(ingest):
     assert (await ingest.hook(Authorization=None)).headers["connection"] == "close"
     assert "connection" not in (await ingest.hook(b"[]")).headers
@@ -388,13 +393,15 @@ async def test_a_body_that_does_not_arrive_in_time_is_refused(monkeypatch):
 
 async def test_a_stop_hurries_bodies_that_arrive_now_or_later(monkeypatch):
     monkeypatch.setattr(asgi, "HURRIED_READ_S_MAX", 0.01)
+    monkeypatch.setattr(asgi, "READ_S_MAX", 60)
     bodies = Bodies()
     arriving_now = asyncio.create_task(bodies.read(arriving(b"{", ends=False), 0))
     async for _ in Deadline(5, "the body has begun"):
         if bodies.held_bytes:
             break
     bodies.hurry()
-    for refusal in (await arriving_now, await bodies.read(arriving(b"{", ends=False), 0)):
+    arriving_later = bodies.read(arriving(b"{", ends=False), 0)
+    for refusal in await asyncio.wait_for(asyncio.gather(arriving_now, arriving_later), 10):
         assert isinstance(refusal, Refusal)
         assert refusal.code == Code.TOO_SLOW
 
@@ -483,7 +490,7 @@ async def test_a_bus_that_is_away_is_unavailable_and_the_same_request_may_come_a
 async def test_a_bus_that_gives_no_ack_is_unavailable_before_the_hook_command_gives_up(ingest):
     ingest.bus.hold()
     assert publisher.SAY_S_MAX < 1
-    assert code_of(await ingest.hook()) == Code.UNAVAILABLE
+    assert code_of(await asyncio.wait_for(ingest.hook(), 10)) == Code.UNAVAILABLE
 
 
 async def test_with_answer_first_the_answer_does_not_wait_for_the_ack():
@@ -600,8 +607,8 @@ def test_credentials_of_one_instance_are_read_as_they_are_made(tmp_path):
 @pytest.mark.parametrize(
     ("hook", "command"),
     [
-        (None, COMMAND), (HOOK, None), ("", COMMAND), ("changeme", COMMAND), ("inst1.short", COMMAND), (".no-instance-no-instance", COMMAND),
-        (f"{HOOK}\n{HOOK}", COMMAND), (HOOK, HOOK), (HOOK, "inst2.command-secret-command-secret"),
+        (None, COMMAND), (HOOK, None), ("", COMMAND), ("changeme", COMMAND), ("inst1.short", COMMAND),
+        (".no-instance-no-instance", COMMAND), (f"{HOOK}\n{HOOK}", COMMAND), (HOOK, HOOK), (HOOK, "inst2.command-secret-command-secret"),
     ],
 )  # fmt: skip
 def test_credentials_that_are_missing_weak_or_no_pair_are_refused_without_being_told(tmp_path, hook, command):

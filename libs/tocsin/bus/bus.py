@@ -1,6 +1,6 @@
 """The port: how a loop says and hears messages, whatever carries them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -73,6 +73,22 @@ class Bus(Protocol):
         """The last value of one subject, or None. Raises Unavailable."""
         ...
 
+    async def ask(self, subject: Subject[B], body: B, *, timeout_s: float) -> Body:
+        """Put a request and wait for what `subject.answer` declares, or Refused. Raises Unavailable: nobody serves it, or no answer in time."""
+        ...
+
+    def serve(self, subject: Subject[B], handler: Callable[[B], Awaitable[Body]], *, name: str) -> AbstractAsyncContextManager[None]:
+        """Answer requests with what `handler` returns; all that serve under one `name` share them. A handler that raises answers nothing."""
+        ...
+
+    def work(self, subject: Subject[B], *keys: str, name: str) -> AbstractAsyncContextManager["Jobs[B]"]:
+        """Share a kept subject with all that work under one `name`: each message goes to one of them, and again to some until it is done."""
+        ...
+
+    async def end_of(self, subject: Subject[B], *keys: str) -> int:
+        """The sequence of the last message of exactly this subject; 0 when there is none. Raises Unavailable."""
+        ...
+
     async def erase(self, subject: Subject[B], *keys: str) -> None:
         """Forget the last value of one subject, so that what is over does not pile up. Raises Unavailable."""
         ...
@@ -83,6 +99,41 @@ class Bus(Protocol):
 
     async def birth(self, subject: Subject[B]) -> str:
         """When the store of `subject` began; another value means that it was wiped or lost. Raises Unavailable."""
+        ...
+
+
+class Job(Protocol[R]):
+    """One message to work on."""
+
+    @property
+    def body(self) -> R:
+        """What it carries."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """Its place in the stream."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """1 the first time."""
+        ...
+
+    async def done(self) -> None:
+        """Never send it again. Last: a crash before this brings it back."""
+        ...
+
+    async def again(self, delay_s: float) -> None:
+        """Not now: send it again after a while."""
+        ...
+
+
+class Jobs(Protocol[R]):
+    """Messages to work on, one after another."""
+
+    def __aiter__(self) -> AsyncIterator[Job[R]]:
+        """The next message, as it comes."""
         ...
 
 

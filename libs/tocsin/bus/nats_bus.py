@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import itertools
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,6 +23,7 @@ from tocsin.bus.bus import Heard, Last
 from tocsin.bus.streams import all_streams
 from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body, Dead
+from tocsin.contract.run import Refused
 from tocsin.contract.subjects import DEAD, Kept, Subject
 from tocsin.contract.versions import Unreadable, decode
 
@@ -43,6 +45,20 @@ BATCH_MAX = 256
 
 WRONG_LAST_SEQUENCE = 10071
 """JetStream's error code for an expected last sequence that is not the last."""
+
+REFUSED = "Tocsin-Refused"
+"""Header of an answer that is a refusal."""
+
+DRAIN_S_MAX = 3.0
+"""How long requests in flight are still answered at a stop."""
+
+JOBS_MAX = 32
+JOB_WAIT_S = 5.0
+JOB_ACK_S = 30.0
+"""A job that is neither done nor put off for so long is given to another."""
+
+JOB_ATTEMPTS_MAX = 20
+"""After so many attempts a job is poison: buried with its reason, never tried for ever."""
 
 NAME_IN_USE = 10058
 """JetStream's error code for a stream of that name with another configuration."""
@@ -196,9 +212,10 @@ class NatsBus:
             yield reading
         finally:
             self._readings.discard(reading)
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
+            # A cancel that meets the very end of a request of nats-py is swallowed by `wait_for` (Python 3.11): ask again.
+            while not watch.done():
+                watch.cancel()
+                await asyncio.wait({watch}, timeout=0.05)
             await reading.close()
 
     async def last(self, subject: Subject[B], *keys: str) -> Last[B] | None:
@@ -215,6 +232,67 @@ class NatsBus:
             return Last(decode(subject.body, raw.data), raw.seq or 0)
         except Unreadable:
             return Last(None, raw.seq or 0)
+
+    # --------------------------------------------------- requests and jobs
+
+    async def ask(self, subject: Subject[B], body: B, *, timeout_s: float) -> Body:
+        """See Bus.ask."""
+        assert subject.answer is not None
+        try:
+            reply = await self.client.request(subject.of(body), encode(body), timeout=timeout_s)
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"nobody answers on {subject.name}: {type(error).__name__}") from error
+        refused = reply.headers is not None and REFUSED in reply.headers
+        try:
+            return decode(Refused if refused else subject.answer, reply.data)
+        except Unreadable as error:
+            raise Unavailable(f"the answer on {subject.name} is of another version: {error}") from error
+
+    @asynccontextmanager
+    async def serve(self, subject: Subject[B], handler: Callable[[B], Awaitable[Body]], *, name: str) -> AsyncIterator[None]:
+        """See Bus.serve."""
+        running: set[asyncio.Task[None]] = set()
+
+        async def answer(message: Msg) -> None:
+            try:
+                body = decode(subject.body, message.data)
+            except Unreadable as error:
+                await self.bury(message.subject, message.data, str(error), 0)
+                return
+            result = await handler(body)
+            headers = {REFUSED: "1"} if isinstance(result, Refused) else None
+            with contextlib.suppress(NatsError):
+                await self.client.publish(message.reply, encode(result), headers=headers)
+
+        async def hear(message: Msg) -> None:
+            if message.reply:
+                task = asyncio.create_task(answer(message))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+        subscription = await self.client.subscribe(subject.all, queue=name, cb=hear)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(NatsError):
+                await subscription.drain()  # type: ignore[no-untyped-call]
+            if running:
+                await asyncio.wait(running, timeout=DRAIN_S_MAX)
+
+    @asynccontextmanager
+    async def work(self, subject: Subject[B], *keys: str, name: str) -> AsyncIterator["_Jobs[B]"]:
+        """See Bus.work."""
+        yield _Jobs(self, subject, subject.at(*keys), name)
+
+    async def end_of(self, subject: Subject[B], *keys: str) -> int:
+        """See Bus.end_of."""
+        try:
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=True)
+        except NotFoundError:
+            return 0
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"no answer for {subject.name}: {type(error).__name__}") from error
+        return raw.seq or 0
 
     async def erase(self, subject: Subject[B], *keys: str) -> None:
         """See Bus.erase."""
@@ -283,6 +361,74 @@ class NatsBus:
         """Put a message that nobody can handle where a person can look at it."""
         self.poison += 1
         await self.say(DEAD, Dead(service=self.service, subject=subject, reason=reason, at_ms=at_ms, body=payload))
+
+
+class _Job(Generic[B]):
+    """One message of a work consumer."""
+
+    def __init__(self, message: Msg, body: B) -> None:
+        self._message = message
+        self.body = body
+        self.seq = message.metadata.sequence.stream
+        self.attempt = message.metadata.num_delivered
+
+    async def done(self) -> None:
+        """See Job.done."""
+        try:
+            await self._message.ack_sync(timeout=ACK_S_MAX)
+        except (TimeoutError, NatsError) as error:
+            raise Unavailable(f"the bus did not take that a job is done: {type(error).__name__}") from error
+
+    async def again(self, delay_s: float) -> None:
+        """See Job.again."""
+        with contextlib.suppress(NatsError):
+            await self._message.nak(delay=delay_s)
+
+
+class _Jobs(Generic[B]):
+    """A durable pull consumer that replicas share; made anew when the bus has lost it."""
+
+    def __init__(self, bus: NatsBus, subject: Subject[B], pattern: str, name: str) -> None:
+        self._bus = bus
+        self._subject = subject
+        self._pattern = pattern
+        self._name = name
+
+    async def __aiter__(self) -> AsyncIterator[_Job[B]]:
+        while True:
+            try:
+                subscription = await self._bus._jetstream.pull_subscribe(
+                    self._pattern,
+                    durable=self._name,
+                    stream=self._subject.stream,
+                    config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=JOB_ACK_S, max_ack_pending=JOBS_MAX * 8),
+                )
+                while True:
+                    try:
+                        messages = await subscription.fetch(JOBS_MAX, timeout=JOB_WAIT_S)
+                    except TimeoutError:
+                        continue
+                    for message in messages:
+                        job = await self._job(message)
+                        if job is not None:
+                            yield job
+            except (NatsError, TimeoutError):
+                # The server is away, or has lost the consumer: until it is back there is no work.
+                await asyncio.sleep(0.2)
+
+    async def _job(self, message: Msg) -> _Job[B] | None:
+        reason = ""
+        if message.metadata.num_delivered > JOB_ATTEMPTS_MAX:
+            reason = f"not done after {JOB_ATTEMPTS_MAX} attempts"
+        try:
+            body = decode(self._subject.body, message.data)
+        except Unreadable as error:
+            reason = str(error)
+        if not reason:
+            return _Job(message, body)
+        await self._bus.bury(message.subject, message.data, reason, int(message.metadata.timestamp.timestamp() * 1000))
+        await message.term()
+        return None
 
 
 class _Place(NamedTuple):
@@ -490,11 +636,15 @@ async def connect(
     bus = NatsBus(client, name, makes_streams)
     try:
         await bus.listen()
+        told = ""
         while makes_streams:
             try:
                 await bus.make_streams()
                 break
-            except Unavailable:
+            except Unavailable as error:
+                if str(error) != told:
+                    told = str(error)
+                    logging.getLogger(__name__).warning("%s", told)
                 await asyncio.sleep(0.2)
         yield bus
     finally:

@@ -26,7 +26,13 @@ def stream_of(subject: Subject[Body]) -> StreamConfig:
     )
     if subject.kept is Kept.LATEST:
         return common.evolve(storage=StorageType.MEMORY, max_msgs_per_subject=1, max_bytes=LATEST_BYTES_MAX)
-    return common.evolve(storage=StorageType.FILE, max_age=subject.age_s_max, max_bytes=subject.bytes_max)
+    on_disk = common.evolve(storage=StorageType.FILE, max_age=subject.age_s_max, max_bytes=subject.bytes_max)
+    match subject.kept:
+        case Kept.LEDGER:
+            return on_disk.evolve(discard=DiscardPolicy.NEW)
+        case Kept.QUEUE:
+            return on_disk.evolve(retention=RetentionPolicy.WORK_QUEUE)
+    return on_disk
 
 
 def all_streams() -> list[StreamConfig]:

@@ -34,6 +34,47 @@ class Code(StrEnum):
     BROKEN_SETTINGS = "broken_settings"
     CHANGED_MEANWHILE = "changed_meanwhile"
     NOT_FOUND = "not_found"
+    # the loop
+    BAD_REQUEST = "bad_request"
+    REQUEST_MISMATCH = "request_mismatch"
+    LEDGER_FULL = "ledger_full"
+    CONSUMER_FENCED = "consumer_fenced"
+    RUN_REQUIRED = "run_required"
+    RUN_CLOSED = "run_closed"
+    RUN_PAUSED = "run_paused"
+    RING = "ring"
+    TASK_EXISTS = "task_exists"
+    TASK_NOT_STARTABLE = "task_not_startable"
+    ATTEMPT_UNSETTLED = "attempt_unsettled"
+    PLACEMENT_REQUIRED = "placement_required"
+    CAPACITY = "capacity"
+    CIRCUIT_OPEN = "circuit_open"
+    DEPTH = "depth"
+    LIFECYCLE_CONFLICT = "lifecycle_conflict"
+    SENDER_NOT_ASSIGNEE = "sender_not_assignee"
+    NOT_LEAD = "not_lead"
+    STALE_DISPATCH = "stale_dispatch"
+    ALREADY_DECIDED = "already_decided"
+    SAME_WORKER = "same_worker"
+    OBLIGATIONS = "obligations"
+    NO_READER = "no_reader"
+    ASKER_WAITS = "asker_waits"
+    WAITER_EXISTS = "waiter_exists"
+    STALE_DELIVERY = "stale_delivery"
+    MAILBOX_FULL = "mailbox_full"
+    TAKEN_OVER = "taken_over"
+    HOST_AWAY = "host_away"
+    AGENT_MISSING = "agent_missing"
+    AGENT_CANNOT = "agent_cannot"
+    REPOSITORY_UNUSABLE = "repository_unusable"
+    BASE_UNKNOWN = "base_unknown"
+    WORKTREE_TAKEN = "worktree_taken"
+    BAD_PLACE = "bad_place"
+    SETUP_FAILED = "setup_failed"
+    NO_SPACE = "no_space"
+    TMUX_MISSING = "tmux_missing"
+    COMPOSER_BUSY = "composer_busy"
+    EXPIRED = "expired"
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -71,7 +112,117 @@ ADVICE: dict[Code, Advice] = {
     Code.CHANGED_MEANWHILE: Advice(
         "somebody wrote the file at the same moment; it was left as they wrote it", Retry.SAME_REQUEST, 409, ("run the command again",)
     ),
-    Code.NOT_FOUND: Advice("nothing of that name", Retry.AFTER_CHANGE, 404, ("tocsin ls",)),
+    Code.NOT_FOUND: Advice("nothing of that name", Retry.AFTER_CHANGE, 404, ("tocsin ls", "tocsin run list")),
+    Code.BAD_REQUEST: Advice("the request is not well formed", Retry.AFTER_CHANGE, 422, ("mend what the message names",)),
+    Code.REQUEST_MISMATCH: Advice(
+        "this request id was used for something else", Retry.AFTER_CHANGE, 409, ("use a new request id", "tocsin request show ID")
+    ),
+    Code.LEDGER_FULL: Advice(
+        "the ledger has reached its size; nothing is dropped from it",
+        Retry.AFTER_CHANGE,
+        507,
+        ("tocsin run list --closed", "tocsin run purge RUN"),
+    ),
+    Code.CONSUMER_FENCED: Advice(
+        "a newer consumer holds this: asking again cannot help",
+        Retry.NEVER,
+        409,
+        ("stop", "tocsin run use RUN (takes it back, with a trace)"),
+    ),
+    Code.RUN_REQUIRED: Advice("which Run?", Retry.AFTER_CHANGE, 422, ("tocsin run create OBJECTIVE", "tocsin run use RUN")),
+    Code.RUN_CLOSED: Advice("the Run is closed", Retry.NEVER, 409, ("tocsin run create OBJECTIVE",)),
+    Code.RUN_PAUSED: Advice("the Run is paused", Retry.AFTER_CHANGE, 409, ("tocsin run resume RUN",)),
+    Code.RING: Advice(
+        "the dependencies would form a ring", Retry.AFTER_CHANGE, 422, ("leave out one of the dependencies that the message names",)
+    ),
+    Code.TASK_EXISTS: Advice("there is another Task of that id", Retry.AFTER_CHANGE, 409, ("tocsin task show TASK",)),
+    Code.TASK_NOT_STARTABLE: Advice(
+        "the Task is not ready", Retry.AFTER_CHANGE, 409, ("tocsin task show TASK", "tocsin task list --ready")
+    ),
+    Code.ATTEMPT_UNSETTLED: Advice(
+        "an attempt of this Task is unsettled or unknown",
+        Retry.AFTER_CHANGE,
+        409,
+        (
+            "tocsin worker show DISPATCH",
+            "tocsin worker stop DISPATCH",
+            "tocsin worker abandon DISPATCH --reason WHY",
+            "tocsin worker supersede TASK --reason WHY",
+        ),
+    ),
+    Code.PLACEMENT_REQUIRED: Advice(
+        "where it is to work must be said each time", Retry.AFTER_CHANGE, 422, ("--where current|existing|new-child|new-top-level",)
+    ),
+    Code.CAPACITY: Advice("as many workers run as are allowed", Retry.AFTER_CHANGE, 429, ("tocsin worker list", "wait for one to settle")),
+    Code.CIRCUIT_OPEN: Advice(
+        "three attempts in a row have failed", Retry.AFTER_CHANGE, 409, ("tocsin worker list --failed", "tocsin run resume RUN")
+    ),
+    Code.DEPTH: Advice(
+        "workers of workers are not allowed deeper than this", Retry.AFTER_CHANGE, 409, ("do it here", "tocsin run create --depth N")
+    ),
+    Code.LIFECYCLE_CONFLICT: Advice("there is no such step from here", Retry.AFTER_CHANGE, 409, ("tocsin worker show DISPATCH",)),
+    Code.SENDER_NOT_ASSIGNEE: Advice("only the worker of this Dispatch may say that", Retry.NEVER, 403, ("tocsin task show TASK",)),
+    Code.NOT_LEAD: Advice(
+        "a child agent said it: the lead must say it in its own turn", Retry.AFTER_CHANGE, 409, ("let the main agent run the command",)
+    ),
+    Code.STALE_DISPATCH: Advice(
+        "another attempt is the current one; this report is kept and changes nothing",
+        Retry.NEVER,
+        409,
+        ("stop", "tocsin worker show DISPATCH"),
+    ),
+    Code.ALREADY_DECIDED: Advice("this round has its verdict", Retry.NEVER, 409, ("tocsin gate list",)),
+    Code.SAME_WORKER: Advice("a review must come from another worker than the author", Retry.NEVER, 409, ("tocsin worker start REVIEW",)),
+    Code.OBLIGATIONS: Advice(
+        "something is unsettled or has no owner yet",
+        Retry.AFTER_CHANGE,
+        409,
+        ("tocsin audit", "tocsin custody list", "tocsin run close --force WHY"),
+    ),
+    Code.NO_READER: Advice("nobody durable reads that mailbox", Retry.AFTER_CHANGE, 404, ("tocsin worker list",)),
+    Code.ASKER_WAITS: Advice(
+        "it waits for the answer to a question: a plain message would answer nothing",
+        Retry.AFTER_CHANGE,
+        409,
+        ("tocsin mail reply QUESTION ANSWER",),
+    ),
+    Code.WAITER_EXISTS: Advice("another wait on this mailbox is parked", Retry.AFTER_CHANGE, 409, ("end the other wait",)),
+    Code.STALE_DELIVERY: Advice("no such Delivery is outstanding here", Retry.NEVER, 409, ("tocsin mail check",)),
+    Code.MAILBOX_FULL: Advice(
+        "the mailbox holds as many unread messages as it may; nothing unread is dropped",
+        Retry.AFTER_CHANGE,
+        507,
+        ("tocsin mail check", "tocsin mail ack DELIVERY"),
+    ),
+    Code.TAKEN_OVER: Advice(
+        "a person has used this terminal: it is theirs now",
+        Retry.AFTER_CHANGE,
+        409,
+        ("ask that person", "tocsin custody release DISPATCH --person"),
+    ),
+    Code.HOST_AWAY: Advice(
+        "that machine does not answer: nothing is known of it", Retry.SAME_REQUEST, 503, ("tocsin doctor", "wait until it is back")
+    ),
+    Code.AGENT_MISSING: Advice("that agent is not installed there", Retry.AFTER_CHANGE, 422, ("install it", "choose another with --agent")),
+    Code.AGENT_CANNOT: Advice("that agent cannot do what is asked", Retry.AFTER_CHANGE, 422, ("choose another with --agent",)),
+    Code.REPOSITORY_UNUSABLE: Advice("the repository cannot be used", Retry.AFTER_CHANGE, 422, ("mend what the message names",)),
+    Code.BASE_UNKNOWN: Advice("there is no such commit or branch to start from", Retry.AFTER_CHANGE, 422, ("--base REVISION",)),
+    Code.WORKTREE_TAKEN: Advice(
+        "a worktree, branch or folder of that name is there",
+        Retry.AFTER_CHANGE,
+        409,
+        ("choose another name", "--where existing --path PATH"),
+    ),
+    Code.BAD_PLACE: Advice("that path lies outside what is allowed, or is no folder", Retry.AFTER_CHANGE, 422, ("choose another path",)),
+    Code.SETUP_FAILED: Advice(
+        "the setup command failed; what it had made was removed", Retry.AFTER_CHANGE, 422, ("mend the setup command",)
+    ),
+    Code.NO_SPACE: Advice("there is no space left on that machine", Retry.AFTER_CHANGE, 507, ("make room", "tocsin audit")),
+    Code.TMUX_MISSING: Advice("tmux is not installed there", Retry.AFTER_CHANGE, 422, ("install tmux", "--terminal process")),
+    Code.COMPOSER_BUSY: Advice(
+        "somebody's text or a dialog is in that pane", Retry.AFTER_CHANGE, 409, ("wait", "tocsin worker read DISPATCH")
+    ),
+    Code.EXPIRED: Advice("the order was too old when it was read", Retry.AFTER_CHANGE, 410, ("give it again",)),
 }
 
 

@@ -6,7 +6,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from tocsin.contract.custody import CustodyCommand, CustodyRecorded
+from tocsin.contract.hosting import HostCommand, HostFact
 from tocsin.contract.ids import token
+from tocsin.contract.mail import IdleAnswer, IdleQuestion, MailCommand, MailRecorded, WakeDue
 from tocsin.contract.messages import (
     AttentionRaised,
     Body,
@@ -19,6 +22,7 @@ from tocsin.contract.messages import (
     WorktreesMoved,
     WorktreesSorted,
 )
+from tocsin.contract.run import Receipt, RunCommand, RunRecorded
 
 B = TypeVar("B", bound=Body)
 
@@ -35,7 +39,11 @@ class Party(StrEnum):
     STATUS_STORE = "status-store"
     SORTER = "sorter"
     PANE_HOST = "pane-host"
+    DISPATCHER = "dispatcher"
+    MAILBOX = "mailbox"
+    ACCOUNTANT = "release-accountant"
     CONSOLE = "console"
+    COMMAND = "the command tocsin"
     ANY_SERVICE = "any service"
     ANYONE = "anyone"
 
@@ -46,11 +54,16 @@ class Kept(StrEnum):
     NOT = "not kept"
     LATEST = "the last one per subject, in memory"
     LOG = "every one, on disk, up to an age and a size"
+    LEDGER = "every one, on disk, until purged by id; when full, new ones are refused"
+    QUEUE = "on disk until it is done, up to an age"
 
 
 @dataclass(frozen=True)
 class Subject(Generic[B]):
-    """A family of subjects: `name` and one token for each of `keys`, which are fields of the body."""
+    """A family of subjects: `name` and one token for each of `keys`, which are fields of the body.
+
+    `answer`: what is answered to it, for requests. A refused request is answered with `Refused` in its place.
+    """
 
     name: str
     body: type[B]
@@ -61,6 +74,7 @@ class Subject(Generic[B]):
     about: str
     age_s_max: int = 0
     bytes_max: int = -1
+    answer: type[Body] | None = None
 
     def of(self, body: B) -> str:
         """The subject that `body` belongs on. Raises BadName when a key cannot become a token."""
@@ -123,6 +137,57 @@ ATTENTION_RAISED = Subject(
     said_by=(Party.SORTER,), heard_by=(Party.CONSOLE, Party.ANYONE), kept=Kept.NOT,
     about="A worktree has begun to need a person; once per prompt.",
 )  # fmt: skip
+RUN_CMD = Subject(
+    "run.cmd", RunCommand, ("run",),
+    said_by=(Party.COMMAND, Party.PANE_HOST, Party.CONSOLE), heard_by=(Party.DISPATCHER,), kept=Kept.NOT, answer=Receipt,
+    about="A request to a Run: answered with a receipt, or refused.",
+)  # fmt: skip
+RUN_EVENT = Subject(
+    "run.event", RunRecorded, ("run",),
+    said_by=(Party.DISPATCHER,), heard_by=(Party.DISPATCHER, Party.MAILBOX, Party.ACCOUNTANT, Party.CONSOLE, Party.COMMAND),
+    kept=Kept.LEDGER, bytes_max=2048 * MIB,
+    about="One accepted command of a Run and what it made true: the truth about Runs.",
+)  # fmt: skip
+MAIL_CMD = Subject(
+    "mail.cmd", MailCommand, ("mailbox",),
+    said_by=(Party.COMMAND, Party.PANE_HOST, Party.CONSOLE), heard_by=(Party.MAILBOX,), kept=Kept.NOT, answer=Receipt,
+    about="A request to a mailbox: answered with a receipt, or refused.",
+)  # fmt: skip
+MAIL_EVENT = Subject(
+    "mail.event", MailRecorded, ("mailbox",),
+    said_by=(Party.MAILBOX,), heard_by=(Party.MAILBOX, Party.CONSOLE, Party.COMMAND), kept=Kept.LEDGER, bytes_max=2048 * MIB,
+    about="One accepted command of a mailbox and what it made true.",
+)  # fmt: skip
+MAIL_IDLE = Subject(
+    "mail.idle", IdleQuestion, ("host",),
+    said_by=(Party.HOOK_INGEST,), heard_by=(Party.MAILBOX,), kept=Kept.NOT, answer=IdleAnswer,
+    about="An agent's turn is ending: is there anything to say to it? Answered at once or not at all.",
+)  # fmt: skip
+WAKE_DUE = Subject(
+    "wake.due", WakeDue, ("host", "pane"),
+    said_by=(Party.MAILBOX,), heard_by=(Party.HOOK_INGEST, Party.PANE_HOST), kept=Kept.NOT,
+    about="A hint that a parked wait should look at its mail.",
+)  # fmt: skip
+CUSTODY_CMD = Subject(
+    "custody.cmd", CustodyCommand, ("custody",),
+    said_by=(Party.COMMAND, Party.CONSOLE), heard_by=(Party.ACCOUNTANT,), kept=Kept.NOT, answer=Receipt,
+    about="A request to a custody: answered with a receipt, or refused.",
+)  # fmt: skip
+CUSTODY_EVENT = Subject(
+    "custody.event", CustodyRecorded, ("custody",),
+    said_by=(Party.ACCOUNTANT,), heard_by=(Party.ACCOUNTANT, Party.DISPATCHER, Party.CONSOLE, Party.COMMAND), kept=Kept.LEDGER, bytes_max=2048 * MIB,
+    about="One accepted command of a custody and what it made true.",
+)  # fmt: skip
+HOST_CMD = Subject(
+    "host.cmd", HostCommand, ("host",),
+    said_by=(Party.DISPATCHER, Party.MAILBOX, Party.ACCOUNTANT), heard_by=(Party.PANE_HOST,), kept=Kept.QUEUE, age_s_max=7 * DAY_S, bytes_max=256 * MIB,
+    about="An order to the hands of one machine, done once per (dispatch, fence, step).",
+)  # fmt: skip
+HOST_FACT = Subject(
+    "host.fact", HostFact, ("host",),
+    said_by=(Party.PANE_HOST,), heard_by=(Party.DISPATCHER, Party.MAILBOX, Party.ACCOUNTANT), kept=Kept.LOG, age_s_max=7 * DAY_S, bytes_max=512 * MIB,
+    about="What the hands of one machine observed of an attempt.",
+)  # fmt: skip
 DEAD = Subject(
     "dead", Dead, ("service",),
     said_by=(Party.ANY_SERVICE,), heard_by=(Party.ANYONE,),
@@ -142,6 +207,16 @@ SUBJECTS: Mapping[str, Subject[Body]] = MappingProxyType(
             WORKTREE_SORTED,
             WORKTREE_MOVED,
             ATTENTION_RAISED,
+            RUN_CMD,
+            RUN_EVENT,
+            MAIL_CMD,
+            MAIL_EVENT,
+            MAIL_IDLE,
+            WAKE_DUE,
+            CUSTODY_CMD,
+            CUSTODY_EVENT,
+            HOST_CMD,
+            HOST_FACT,
             DEAD,
         )
     }
