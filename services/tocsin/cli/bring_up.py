@@ -393,7 +393,8 @@ async def first_list(settings: Settings, ports: dict[str, int]) -> int | None:
             while True:
                 with suppress(Unavailable):
                     last = await bus.last(WORKTREE_SORTED, settings.workspace)
-                    if last is not None and last.body is not None and await embedded.ask_ingest(ports["ingest"], credential) is embedded.Answer.READY:
-                        return len(last.body.worktrees)
+                    body = last and last.body
+                    if body and await embedded.ask_ingest(ports["ingest"], credential) is embedded.Answer.READY:
+                        return len(body.worktrees)
                 await asyncio.sleep(POLL_S)
     return None
