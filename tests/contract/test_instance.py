@@ -20,7 +20,7 @@ from pathlib import Path
 from tocsin.runtime import instance
 state = Path(sys.argv[1])
 lock = instance.take_lock(state)
-heir = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], pass_fds=(lock,), stdin=subprocess.PIPE)
+heir = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], pass_fds=(lock,))
 print(heir.pid, flush=True)
 sys.stdin.read()
 """
@@ -151,7 +151,7 @@ def test_the_lock_lasts_as_long_as_any_process_that_inherited_it(tmp_path: Path)
     assert instance.held(tmp_path)
     assert instance.holder(tmp_path) is None
 
-    # The heir reads from its dead parent: its input is at an end, so it ends.
+    holder.stdin.close()  # the heir reads from there too: now it ends
     for _ in Deadline(10, "the lock is free"):
         lock = instance.take_lock(tmp_path)
         if lock is not None:

@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
-from builders import a_hook, a_status
 from hypothesis import given
 from hypothesis import strategies as st
+
+from builders import a_hook, a_status
 from tocsin.contract.ids import (
     TOKEN_BYTES_MAX,
     BadName,
@@ -70,7 +71,7 @@ def test_the_same_pane_number_of_another_tmux_server_is_another_pane():
 def test_worktrees_of_one_name_are_told_apart_by_host_and_path():
     ids = {worktree_id(HostId(host), path) for host in ("a", "b") for path in ("/x/api", "/y/api", "/")}
     assert len(ids) == 6
-    assert all(id.startswith(("api-", "root-")) for id in ids)
+    assert all(one.startswith(("api-", "root-")) for one in ids)
     token(worktree_id(HostId("h"), "/" + "ж" * 300))
 
 

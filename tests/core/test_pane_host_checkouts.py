@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.contract.messages import WorktreeKnown
-from tocsin.pane_host.core.checkouts import Listed, branch_of, name_of, read_list, removed
+from tocsin.pane_host.core.checkouts import Listed, branch_of, name_of, read_list, removed, sayable
 
 
 def test_a_list_is_read_with_its_branches_and_what_is_no_checkout_is_marked():
@@ -47,6 +47,11 @@ def test_a_head_file_names_a_branch_or_none(head, branch):
 
 def test_people_see_the_folders_name():
     assert [name_of(path) for path in ("/r/app", "/r/app/", "/")] == ["app", "app", "/"]
+
+
+def test_a_path_that_is_no_text_cannot_be_said():
+    assert sayable("/r/é\nx")
+    assert not sayable("/r/\udcff")
 
 
 def known(name: str, repository: str | None = "/r", gone: bool = False) -> WorktreeKnown:

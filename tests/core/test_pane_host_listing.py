@@ -13,13 +13,13 @@ pane = st.builds(
 )
 
 
-def printed(panes, clients=(), *, pid=42, listed=True) -> str:
+def printed(panes, clients=(), *, pid=42, sessions=1, listed=True) -> str:
     """What tmux prints: each row, then a line's end."""
 
     def row(kind, *fields):
         return "".join([kind, *(f"{MARK}:{field}" for field in fields), f"{MARK}."])
 
-    rows = [row("server", pid)]
+    rows = [row("server", pid), *[row("session")] * sessions, row("sessions")]
     rows += [row("pane", one.number, one.pid, int(one.dead), one.command, one.title, one.path) for one in panes]
     rows += [row("listed")] if listed else []
     rows += [row("client", one.name, one.created_s, one.activity_s, int(not one.person), 0, one.pane) for one in clients]
@@ -46,7 +46,8 @@ def test_a_list_without_the_line_behind_the_panes_is_not_complete():
 
 
 def test_a_server_without_sessions_has_a_complete_list_of_no_panes():
-    listing = read(printed([]), MARK)
+    # It refuses the list of panes, and all that was asked behind it.
+    listing = read(printed([], sessions=0, listed=False), MARK)
     assert (listing.complete, listing.panes, listing.clients) == (True, (), ())
 
 

@@ -1,9 +1,10 @@
 """What holds of a pane whatever it hears, in whatever order, however often."""
 
 import msgspec
-from builders import NOW_MS, a_hook
 from hypothesis import given
 from hypothesis import strategies as st
+
+from builders import NOW_MS, a_hook
 from tocsin.contract.messages import (
     HISTORY_MAX,
     TURNS_MAX,

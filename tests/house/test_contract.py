@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tocsin.cli.asyncapi import document
 from tocsin.contract.refusals import ADVICE, Code
 from tocsin.contract.subjects import SUBJECTS

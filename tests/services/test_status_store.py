@@ -6,6 +6,7 @@ import signal
 import msgspec
 import pytest
 import redis.asyncio as redis
+
 from builders import a_hook
 from support import Deadline, Service
 from tocsin.bus.nats_bus import NatsBus, connect

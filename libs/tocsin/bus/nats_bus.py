@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from nats.aio.client import Client
@@ -631,7 +632,8 @@ async def connect(
         reconnected_cb=on_return,
         error_cb=on_error,
         drain_timeout=2,
-        **(read_credential(state / credential) if state else {}),
+        # A login in the address is meant: ours would take its place.
+        **(read_credential(state / credential) if state and urlsplit(url).username is None else {}),
     )
     bus = NatsBus(client, name, makes_streams)
     try:

@@ -31,6 +31,8 @@ class Code(StrEnum):
     FOREIGN_INSTANCE = "foreign_instance"
     UNAVAILABLE = "unavailable"
     NO_LIST = "no_list"
+    NOT_RUNNING = "not_running"
+    OTHER_VERSION = "other_version"
     BROKEN_SETTINGS = "broken_settings"
     CHANGED_MEANWHILE = "changed_meanwhile"
     NOT_FOUND = "not_found"
@@ -105,6 +107,10 @@ ADVICE: dict[Code, Advice] = {
         "the credential is another instance's", Retry.AFTER_CHANGE, 401, ("tocsin hooks status", "tocsin doctor")
     ),
     Code.UNAVAILABLE: Advice("the store or the bus does not answer", Retry.SAME_REQUEST, 503, ("tocsin doctor",)),
+    Code.NOT_RUNNING: Advice(
+        "no instance runs on that state folder", Retry.AFTER_CHANGE, 503, ("tocsin up", "--state DIR, or TOCSIN_STATE")
+    ),
+    Code.OTHER_VERSION: Advice("the running instance is of another version", Retry.AFTER_CHANGE, 503, ("tocsin down", "tocsin up")),
     Code.NO_LIST: Advice("the bus is there, but nobody publishes this list", Retry.SAME_REQUEST, 503, ("tocsin up", "tocsin doctor")),
     Code.BROKEN_SETTINGS: Advice(
         "a settings file cannot be read; it was left as it is", Retry.AFTER_CHANGE, 422, ("mend the file that the message names",)

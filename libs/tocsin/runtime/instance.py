@@ -358,10 +358,10 @@ def other_version(reached: Endpoint, version: str) -> str | None:
 def reach(state: Path, version: str) -> Endpoint | Refusal:
     """The running instance, for a verb of `version`.
 
-    Refuses: unavailable, when none runs there or when it is of another version, whose answers could be misread.
+    Refuses: not_running, other_version (whose answers could be misread).
     """
     reached = endpoint(state)
     if reached is None or not reached.runs:
-        return Refusal(Code.UNAVAILABLE, f"no Tocsin runs on {state}: tocsin up")
+        return Refusal(Code.NOT_RUNNING, f"no Tocsin runs on {state}")
     wrong = other_version(reached, version)
-    return Refusal(Code.UNAVAILABLE, wrong) if wrong else reached
+    return Refusal(Code.OTHER_VERSION, wrong) if wrong else reached

@@ -34,6 +34,10 @@ VERBS = {
 DONE, WANTING, USAGE, REFUSED, AWAY = range(5)
 
 
+AWAY_CODES = frozenset({Code.UNAVAILABLE, Code.NO_LIST, Code.NOT_RUNNING, Code.OTHER_VERSION})
+"""Refusals of a machinery that does not answer: exit code AWAY."""
+
+
 def module_of(verb: str) -> str:
     """The module that does `verb`."""
     return f"tocsin.cli.{verb.replace('-', '_')}"
@@ -47,11 +51,14 @@ def refuse(refusal: Refusal, as_json: bool = False) -> int:
         print(f"tocsin: {refusal.message}", file=sys.stderr)
         for step in refusal.advice.next:
             print(f"  next: {step}", file=sys.stderr)
-    return AWAY if refusal.code in (Code.UNAVAILABLE, Code.NO_LIST) else REFUSED
+    return AWAY if refusal.code in AWAY_CODES else REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns its exit code."""
+    if sys.platform == "win32":
+        print("tocsin: Windows is supported inside WSL2 only. Nothing was installed or changed.", file=sys.stderr)
+        return REFUSED
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="tocsin", description="Which of your coding agents needs you now?")
     parser.add_argument("--version", action="version", version=f"tocsin {version('tocsin')}")

@@ -45,7 +45,6 @@ def _infer(pane: Pane, moment: Moment, at_ms: int | None = None, cause: str | No
 # --------------------------------------------------------------- titles
 
 
-
 def show(pane: Pane, text: str, moment: Moment) -> Pane:
     """The pane after its terminal has shown a title."""
     if unknown_glyph(text) is not None:
