@@ -71,8 +71,9 @@ class TmuxServer:
         if self.runs():
             self.tmux("kill-server")
         for client, master in self.clients:
-            os.close(master)
+            client.kill()
             client.wait()
+            os.close(master)
         self.clients.clear()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 import redis.asyncio as redis
+
 from support import Deadline
 from tocsin.contract.faults import Unavailable
 from tocsin.store.fenced import LEASE_MS, Fenced, FencedHash, Wiped

@@ -39,7 +39,7 @@ SOCKET_PATH_BYTES_MAX = 99
 
 MIB = 1024 * 1024
 PAYLOAD_BYTES_MAX = 8 * MIB
-STORE_FILE_BYTES_MAX = 16 * 1024 * 1024 * 1024
+STORE_FILE_BYTES_MAX = 16 * 1024 * MIB
 STORE_MEMORY_BYTES_MAX = 1024 * MIB
 """Caps, not reservations: what the streams may claim together."""
 
