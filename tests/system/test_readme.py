@@ -1,0 +1,86 @@
+"""What the README shows works as it stands there."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support import Deadline
+from tocsin.cli.main import VERBS
+from tocsin.runtime import instance
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home in which `tocsin up` runs on its default folder."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"NATS_URL", "REDIS_URL", "TMUX"} and not name.startswith("TOCSIN_")
+    } | {"HOME": str(tmp_path), "TMUX_TMPDIR": str(tmp_path)}
+    state = tmp_path / ".local" / "state" / "tocsin"
+    with (tmp_path / "up.log").open("w") as log:
+        up = subprocess.Popen([sys.executable, "-m", "tocsin.cli", "up"], env=environment, stdout=log, stderr=log)
+    for _ in Deadline(60, "up is ready"):
+        reached = instance.endpoint(state)
+        if reached is not None and reached.ready:
+            break
+    yield tmp_path, environment, state, reached
+    up.send_signal(signal.SIGTERM)
+    up.wait(30)
+
+
+def test_the_subscriber_gets_the_last_list_on_connect_and_every_change_after_it(home):
+    folder, environment, state, reached = home
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    assert len(code.strip().splitlines()) <= 14
+
+    def report(event: str, session: str) -> None:
+        cwd = folder / session
+        cwd.mkdir(exist_ok=True)
+        answer = httpx.post(
+            f"{reached.ingest_url}/hook/claude",
+            json={"hook_event_name": event, "session_id": session, "cwd": str(cwd)},
+            headers={"Authorization": f"Bearer {instance.credential(state, instance.HOOK_CREDENTIAL)}", "X-Tocsin-Cwd": str(cwd)},
+            trust_env=False,
+        )
+        assert answer.status_code == 204
+
+    def names() -> list[str]:
+        listed = subprocess.run(
+            [sys.executable, "-m", "tocsin.cli", "ls", "--json"], env=environment, capture_output=True, text=True, check=False
+        )
+        return [row["name"] for row in json.loads(listed.stdout)["worktrees"]] if listed.returncode == 0 else []
+
+    report("UserPromptSubmit", "first")
+    for _ in Deadline(20, "the first is listed"):
+        if names() == ["first"]:
+            break
+    subscriber = subprocess.Popen([sys.executable, "-u", "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert subscriber.stdout.readline() == "['first']\n", "the list as it stands"
+        report("Stop", "second")
+        assert subscriber.stdout.readline() == "['second', 'first']\n", "and the change"
+    finally:
+        subscriber.kill()
+        subscriber.wait()
+
+
+def test_every_verb_is_in_the_readme():
+    told = set(re.findall(r"tocsin ([a-z-]+)", README)) | set(re.findall(r"`(uninstall|status|down|replay)`", README))
+    assert set(VERBS) - {"serve", "credentials"} <= told
+
+
+def test_every_decision_says_what_it_rules_out():
+    decisions = re.search(r"### Decisions\n(.*?)\n### ", README, re.DOTALL)[1]
+    entries = re.split(r"\n(?=\d+\. )", decisions)[1:]
+    assert len(entries) >= 10
+    assert all("*Rules out:*" in entry for entry in entries)
