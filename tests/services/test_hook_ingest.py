@@ -24,11 +24,12 @@ from tocsin.hook_ingest.app import OPEN_PATHS, Front, rest_of
 from tocsin.hook_ingest.asgi import Bodies
 from tocsin.hook_ingest.border import Border
 from tocsin.hook_ingest.core.payload import BODY_BYTES_MAX, Envelope, parse, report
-from tocsin.hook_ingest.credentials import Credentials, read_credentials, read_keyed
+from tocsin.hook_ingest.credentials import Credentials, read_credentials
 from tocsin.hook_ingest.envelope import read_envelope
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
+from tocsin.runtime.hashing import read_keyed
 
 PORT = 8627
 HOOK = "inst1.hook-secret-hook-secret"

@@ -17,12 +17,13 @@ from tocsin.contract.refusals import Refusal
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import Front, rest_of
 from tocsin.hook_ingest.border import Border
-from tocsin.hook_ingest.credentials import read_credentials, read_keyed
+from tocsin.hook_ingest.credentials import read_credentials
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.runtime import instance
 from tocsin.runtime.clock import Clock, SystemClock
+from tocsin.runtime.hashing import read_keyed
 from tocsin.runtime.logs import log
 from tocsin.runtime.run import run
 

@@ -1,17 +1,13 @@
-"""Who may report, who may command, and the key under which free text is hashed."""
+"""Who may report, and who may command."""
 
-import hashlib
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
 
-from tocsin.agents.agent import Keyed
 from tocsin.contract.refusals import Code, Refusal
 
 SECRET_BYTES_MIN = 16
 """A shorter secret can be guessed; those that we make have 43 characters."""
-
-PROMPT_HASH_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -82,18 +78,3 @@ def read_credentials(hook_file: Path, command_file: Path) -> Credentials | Refus
     if hook.partition(b".")[0] != command.partition(b".")[0]:
         return Refusal(Code.BROKEN_SETTINGS, f"{hook_file} and {command_file} are of two instances")
     return Credentials(hook, command)
-
-
-def read_keyed(key_file: Path) -> Keyed | Refusal:
-    """The keyed hash of an instance: 32 hexadecimal digits. Refuses: broken_settings, when the key is missing or weak."""
-    content = _content(key_file)
-    if isinstance(content, Refusal):
-        return content
-    if len(content) < SECRET_BYTES_MIN:
-        return Refusal(Code.BROKEN_SETTINGS, f"{key_file} does not hold a key")
-    key = hashlib.blake2b(content).digest()  # any length of file becomes the longest key that the hash takes
-
-    def keyed(text: str) -> str:
-        return hashlib.blake2b(text.encode(errors="surrogatepass"), key=key, digest_size=PROMPT_HASH_BYTES).hexdigest()
-
-    return keyed
