@@ -80,6 +80,7 @@ ILLS = [
     ("hooks report elsewhere", replace(WELL, hooks_reach="http://127.0.0.1:9"), "hooks", "hooks report to http://127.0.0.1:9"),
     ("ingest away", replace(WELL, health=None), "hooks", "does not answer"),
     ("ingest without its bus", replace(WELL, health=503), "hooks", "answers 503"),
+    ("the disk is nearly full", replace(WELL, free_bytes=5 * 2**20), "storage", "5 MiB are free"),
     ("events were dropped", replace(WELL, spool_lost=7), "spool", "7 events were dropped"),
     ("poison", replace(WELL, poison=2), "poison", "2 messages"),
 ]  # fmt: skip

@@ -27,6 +27,10 @@ UNSET_STORE = "/tmp/nats/"  # noqa: S108
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 
 
+FREE_BYTES_MIN = 256 * 2**20
+"""Less than this is told of: the log of hook events alone may grow to twice as much."""
+
+
 class Level(StrEnum):
     """How a finding counts. Only `wrong` makes the exit code 1."""
 
@@ -76,6 +80,7 @@ class Facts:
     held: bool = False
     children: "tuple[Child, ...]" = ()
     lost: str | None = None  # why the state folder would not last
+    free_bytes: int | None = None  # where the state folder lies
     bus: Server = Server()
     clients: tuple[str, ...] | None = None  # names of who is connected to the bus; None: it does not tell
     poison: int | None = None
@@ -135,9 +140,12 @@ def bus_check(facts: Facts) -> Iterator[Finding]:
 
 
 def lasting_check(facts: Facts) -> Iterator[Finding]:
-    """Is what the embedded servers write on a disk that outlasts a restart?"""
+    """Is what the embedded servers write on a disk that outlasts a restart, and is there room on it?"""
     if facts.lost is not None:
         yield Finding("storage", Level.WRONG, facts.lost, "put the state folder on a disk: --state DIR or TOCSIN_STATE")
+    if facts.free_bytes is not None and facts.free_bytes < FREE_BYTES_MIN:
+        says = f"{facts.free_bytes // 2**20} MiB are free at {facts.state}: when it is full, hooks spool and the bus takes nothing"
+        yield Finding("storage", Level.WRONG, says, "make room there")
 
 
 def store_check(facts: Facts) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ async def gather(state: Path, version: str) -> Facts:
         held=instance.held(state),
         children=tuple(instance.children(state)),
         lost=embedded.volatile(str(state), embedded.read_mounts()) if reached and reached.keeper is Keeper.UP else None,
+        free_bytes=shutil.disk_usage(state).free if state.exists() else None,
         bus=bus,
         clients=clients,
         poison=poison,
