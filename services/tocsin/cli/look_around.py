@@ -56,7 +56,7 @@ async def gather(state: Path, version: str) -> Facts:
         held=instance.held(state),
         children=tuple(instance.children(state)),
         lost=embedded.volatile(str(state), embedded.read_mounts()) if reached and reached.keeper is Keeper.UP else None,
-        free_bytes=shutil.disk_usage(state).free if state.exists() else None,
+        free_bytes=free_bytes(state),
         bus=bus,
         clients=clients,
         poison=poison,
@@ -70,6 +70,11 @@ async def gather(state: Path, version: str) -> Facts:
         spool_lost=(spool / LOST).stat().st_size if (spool / LOST).exists() else 0,
         blind=tuple(seen.get("blind", ())),
     )
+
+
+def free_bytes(state: Path) -> int | None:
+    """How much room is left where the state folder lies; None when it is not there."""
+    return shutil.disk_usage(state).free if state.exists() else None
 
 
 def look_at_agents(machine: Machine, hook: HookCommand) -> list[Agent]:
