@@ -115,7 +115,9 @@ def see(pane: Pane, seen: PaneSeen, moment: Moment) -> Pane:
     """The pane after its host has looked: liveness, process, keys and transcript marks."""
     if seen.life != pane.life:
         pane = change(pane, life=seen.life, mark_number=0, title_number=0)
-    pane = change(pane, live=seen.live, workspace=seen.workspace, locator=seen.locator or pane.locator)
+    # Of a session without a terminal the host knows only its transcript: that says nothing about its being alive.
+    live = seen.live if seen.locator is not None or not seen.live else pane.live
+    pane = change(pane, live=live, workspace=seen.workspace, locator=seen.locator or pane.locator)
     if seen.last_key_ms is not None:
         pane = press(pane, seen.last_key_ms, seen.cancel_key)
     for mark in seen.marks:
