@@ -6,6 +6,7 @@ from support import DATA
 from tocsin.cli.cases import CasePlayer, read_case
 from tocsin.cli.recordings import START_MS
 from tocsin.contract.messages import Evidence, State
+from tocsin.status_store.core.pane import status
 
 CASES = DATA / "cases.jsonl"
 
@@ -144,3 +145,12 @@ def test_b03_an_unknown_glyph_is_no_edge_and_is_counted_once() -> None:
     player, looks = played("B03")
     assert looks[9000].panes["P1"] == looks[14000].panes["P1"]
     assert player.playback.panes.unknown_glyphs == {"⬖", "⬗"}
+
+
+def test_a_status_names_the_calls_in_flight_and_whose_they_are() -> None:
+    steps, _ = read_case(CASES, "A02")
+    player = CasePlayer()
+    seen = {look.at_ms: status(pane_of(player, "P1")).calls for look in player.play(steps, [700, 2000, 4100])}
+    assert [(call.tool, call.child) for call in seen[700]] == [("Agent", None), ("Read", "a1")]
+    assert [(call.tool, call.child) for call in seen[2000]] == [("Agent", None)]
+    assert seen[4100] == ()

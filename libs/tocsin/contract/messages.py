@@ -256,6 +256,14 @@ class PromptSeen(Part, frozen=True, kw_only=True):
     excerpt: str | None = None
 
 
+class CallNow(Part, frozen=True, kw_only=True):
+    """A tool call that has started and not ended. `child`: whose it is, None for the lead's."""
+
+    tool: str | None = None
+    target: str | None = None
+    child: str | None = None
+
+
 class TitleNow(Part, frozen=True, kw_only=True):
     """The title that stands, what it says, and when it first said that."""
 
@@ -296,6 +304,7 @@ class PaneStatus(Body, frozen=True, kw_only=True):
     prompts: tuple[PromptSeen, ...] = ()
     prompts_opened: int = 0
     prompts_closed: int = 0
+    calls: tuple[CallNow, ...] = ()  # in flight, oldest first
     turn: int = 0
     turns: tuple[TurnSeen, ...] = ()
     history: tuple[Past, ...] = ()

@@ -341,6 +341,7 @@ def _tool_started(pane: Pane, event: HookReported, moment: Moment) -> Pane:
         id=event.call,
         tool=event.tool,
         input_hash=event.input_hash,
+        target=event.target,
         started=stamp,
         ended=old.ended if old else None,
     )
@@ -380,6 +381,7 @@ def _tool_ended(pane: Pane, event: HookReported, moment: Moment) -> Pane:
         id=event.call or (old.id if old else None),
         tool=event.tool or (old.tool if old else None),
         input_hash=event.input_hash or (old.input_hash if old else None),
+        target=event.target or (old.target if old else None),
         started=started,
         ended=stamp,
     )

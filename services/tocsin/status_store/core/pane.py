@@ -15,6 +15,7 @@ from tocsin.contract.messages import (
     HISTORY_MAX,
     TURNS_MAX,
     Ask,
+    CallNow,
     Evidence,
     PaneStatus,
     Past,
@@ -32,6 +33,9 @@ IDENTITIES_MAX = 64
 
 CALLS_MAX = 64
 """Tool calls and ended children kept per pane, to pair a prompt with its call and to know an end seen before its start."""
+
+IN_FLIGHT_MAX = 16
+"""Calls in flight that a status names; agents start a handful at once."""
 
 EVENTS_MAX = 8
 """Names of the last events shown with a status."""
@@ -75,6 +79,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None
     tool: str | None
     input_hash: str | None
+    target: str | None = None
     started: int | None = None
     ended: int | None = None
 
@@ -308,6 +313,11 @@ def status(pane: Pane) -> PaneStatus:
         ),
         prompts_opened=pane.prompts_opened,
         prompts_closed=pane.prompts_closed,
+        calls=tuple(
+            CallNow(tool=call.tool, target=call.target, child=call.owner or None)
+            for call in pane.calls
+            if call.ended is None and call.started is not None and call.started >= pane.turn_started
+        )[-IN_FLIGHT_MAX:],
         turn=pane.turn,
         turns=pane.turns,
         history=pane.history,
