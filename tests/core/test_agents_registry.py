@@ -1,9 +1,14 @@
 """Which agent a program is, and what each agent's file declares."""
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.agents import target as target_module
 from tocsin.agents.registry import AGENTS, agent_of_program, read_title_of
-from tocsin.agents.target import target
+from tocsin.agents.target import program, target
 from tocsin.contract.ids import token
 from tocsin.contract.messages import Reading
 
@@ -104,3 +109,13 @@ TARGETS = [
 @pytest.mark.parametrize(("given", "expected", "why"), TARGETS)
 def test_a_tool_s_input_is_about(given, expected, why):
     assert target(given) == expected, why
+
+
+@given(st.text(alphabet="ab=/.;|&<>() \n$`'\"#-sudo1", max_size=30))
+def test_the_short_way_to_a_program_never_differs_from_the_lexers(command):
+    told = program(command)
+    plain, target_module._PLAIN = target_module._PLAIN, re.compile(r"(?!)")
+    try:
+        assert told == program(command)
+    finally:
+        target_module._PLAIN = plain

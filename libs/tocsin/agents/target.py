@@ -34,6 +34,7 @@ SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _COMMENTS = re.compile(r"\A(?:\s*#[^\n]*(?:\n|\Z))+")
+_PLAIN = re.compile(r"\s*(?:[\w.+@-]*/)*([A-Za-z0-9_][A-Za-z0-9_.+@-]{0,39})(?=[\s;|&<>()]|\Z)", re.ASCII)
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,39}")
 
 
@@ -42,6 +43,9 @@ def program(command: str) -> str | None:
 
     Comments, assignments, `sudo` and the like in front are passed over, never shown.
     """
+    plain = _PLAIN.match(command)
+    if plain is not None and plain[1] not in WRAPPERS:
+        return plain[1]  # most commands: nothing in the first word needs the lexer, which costs ten times as much
     lexer = shlex.shlex(_COMMENTS.sub("", command[:COMMAND_CHARACTERS_MAX]), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
