@@ -1,19 +1,26 @@
 """A real NATS and a real Valkey on free ports for the tests that talk to them; they start in a tenth of a second."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import redis.asyncio as redis
+import uvloop
 
 from support import Deadline
 from tocsin.bus.nats_bus import NatsBus, connect
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests run on the loop on which the services run."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 def program(name: str) -> str:
