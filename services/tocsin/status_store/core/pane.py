@@ -31,7 +31,7 @@ from tocsin.contract.messages import (
 IDENTITIES_MAX = 64
 """Event ids kept per pane, to count a repeated one once."""
 
-CALLS_MAX = 64
+CALLS_MAX = 32
 """Tool calls and ended children kept per pane, to pair a prompt with its call and to know an end seen before its start."""
 
 IN_FLIGHT_MAX = 16
