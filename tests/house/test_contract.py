@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.cli import refusals
 from tocsin.cli.asyncapi import document
 from tocsin.contract.refusals import ADVICE, Code
 from tocsin.contract.subjects import SUBJECTS
@@ -58,3 +59,7 @@ def test_every_refusal_code_has_its_advice():
 def test_every_key_of_a_subject_is_a_field_of_its_body():
     for subject in SUBJECTS.values():
         assert set(subject.keys) <= set(subject.body.__struct_fields__), subject.name
+
+
+def test_the_committed_page_of_refusals_is_the_generated_one():
+    assert (ROOT / "docs" / "refusals.md").read_text() == refusals.document(), "run: tocsin refusals > docs/refusals.md"

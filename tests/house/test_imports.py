@@ -18,6 +18,7 @@ OUTSIDE = {
     "agents": {"msgspec"},
     "bus": {"nats", "msgspec"},
     "store": {"redis"},
+    "ledger": {"msgspec"},
     "runtime": {"msgspec", "pydantic", "pydantic_settings", "uvloop", "psutil"},
 }
 OURS = {
@@ -25,6 +26,7 @@ OURS = {
     "agents": {"agents", "contract"},
     "bus": {"bus", "contract"},
     "store": {"store", "contract"},
+    "ledger": {"ledger", "contract", "bus", "store"},
     "runtime": {"runtime", "contract"},
 }
 

@@ -81,6 +81,10 @@ class Bus(Protocol):
         """Answer requests with what `handler` returns; all that serve under one `name` share them. A handler that raises answers nothing."""
         ...
 
+    def hear(self, subject: Subject[B], handler: Callable[[B], None]) -> AbstractAsyncContextManager[None]:
+        """Have `handler` called with each message of a subject that nothing keeps. Hints only: what comes while the bus is away is lost."""
+        ...
+
     def work(self, subject: Subject[B], *keys: str, name: str) -> AbstractAsyncContextManager["Jobs[B]"]:
         """Share a kept subject with all that work under one `name`: each message goes to one of them, and again to some until it is done."""
         ...

@@ -53,7 +53,9 @@ REFUSED = "Tocsin-Refused"
 DRAIN_S_MAX = 3.0
 """How long requests in flight are still answered at a stop."""
 
-JOBS_MAX = 32
+JOBS_PENDING_MAX = 256
+"""Jobs given out and not done, over all that share one name."""
+
 JOB_WAIT_S = 5.0
 JOB_ACK_S = 30.0
 """A job that is neither done nor put off for so long is given to another."""
@@ -281,6 +283,21 @@ class NatsBus:
                 await asyncio.wait(running, timeout=DRAIN_S_MAX)
 
     @asynccontextmanager
+    async def hear(self, subject: Subject[B], handler: Callable[[B], None]) -> AsyncIterator[None]:
+        """See Bus.hear."""
+
+        async def hear(message: Msg) -> None:
+            with contextlib.suppress(Unreadable):
+                handler(decode(subject.body, message.data))
+
+        subscription = await self.client.subscribe(subject.all, cb=hear)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(NatsError):
+                await subscription.unsubscribe()
+
+    @asynccontextmanager
     async def work(self, subject: Subject[B], *keys: str, name: str) -> AsyncIterator["_Jobs[B]"]:
         """See Bus.work."""
         yield _Jobs(self, subject, subject.at(*keys), name)
@@ -386,6 +403,13 @@ class _Job(Generic[B]):
             await self._message.nak(delay=delay_s)
 
 
+def _go_on() -> None:
+    """Raises CancelledError when this task was told to stop: `wait_for` (Python 3.11) swallows a cancel that meets the end of a fetch."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class _Jobs(Generic[B]):
     """A durable pull consumer that replicas share; made anew when the bus has lost it."""
 
@@ -402,17 +426,28 @@ class _Jobs(Generic[B]):
                     self._pattern,
                     durable=self._name,
                     stream=self._subject.stream,
-                    config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=JOB_ACK_S, max_ack_pending=JOBS_MAX * 8),
+                    config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, ack_wait=JOB_ACK_S, max_ack_pending=JOBS_PENDING_MAX),
                 )
-                while True:
-                    try:
-                        messages = await subscription.fetch(JOBS_MAX, timeout=JOB_WAIT_S)
-                    except TimeoutError:
-                        continue
-                    for message in messages:
+                try:
+                    while True:
+                        try:
+                            # One at a time: a fetch of several waits out its whole time when another replica takes the rest.
+                            (message,) = await subscription.fetch(1, timeout=JOB_WAIT_S)
+                        except TimeoutError:
+                            _go_on()
+                            continue
+                        try:
+                            _go_on()
+                        except asyncio.CancelledError:
+                            await message.nak()
+                            raise
                         job = await self._job(message)
                         if job is not None:
                             yield job
+                finally:
+                    # A pull that nobody waits for would take the next job and keep it until its time is up.
+                    with contextlib.suppress(NatsError):
+                        await subscription.unsubscribe()
             except (NatsError, TimeoutError):
                 # The server is away, or has lost the consumer: until it is back there is no work.
                 await asyncio.sleep(0.2)

@@ -99,10 +99,12 @@ class Saw(StrEnum):
     TERMINAL_CLOSED = "terminal_closed"
     ARCHIVED = "archived"  # detail: file
     TYPED = "typed"  # the pointer and its Enter were written
+    INTERRUPTED = "interrupted"  # the agent's own cancel key, or a signal where there is no terminal, was sent once
     TYPE_HELD = "type_held"  # a draft, a dialog, a recent key: code says which
     WORKTREE_TRASHED = "worktree_trashed"  # detail: trash path
     WORKTREE_KEPT = "worktree_kept"  # code and detail: why; next: what resolves it
     WORKTREE_RESTORED = "worktree_restored"
+    WORKTREE_PURGED = "worktree_purged"  # its time in the trash is over: it cannot come back
     FOUND = "found"  # after a restart of the host: a terminal that we made lives
     LOST = "lost"  # after a restart: a terminal that we made is proven gone
     EXPIRED = "expired"  # the order was too old when it was read

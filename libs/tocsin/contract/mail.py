@@ -3,9 +3,9 @@
 from enum import StrEnum
 
 from tocsin.contract.ids import HostId, PaneId
-from tocsin.contract.messages import Body, Part
+from tocsin.contract.messages import Body, Part, Process
 from tocsin.contract.parties import Caller
-from tocsin.contract.run import Receipt
+from tocsin.contract.run import Receipt, Restored
 
 
 class MailType(StrEnum):
@@ -31,6 +31,15 @@ ACTIONABLE = frozenset(
 DELIVERY_MAX = 50
 """Messages of one Delivery."""
 
+TO_WORKER = frozenset({MailType.ANSWER, MailType.GUIDANCE, MailType.ESCALATION, MailType.REJECTION})
+"""What a worker is woken for."""
+
+SENDABLE = frozenset({MailType.GUIDANCE, MailType.STATUS, MailType.ESCALATION})
+"""What may be sent as it is. The other types are made by what they tell of: a report, a question, a gate."""
+
+GROUP_MARK = "@"
+"""Begins an address of a group: `@all`, `@idle`, `@<agent>`: live Dispatches of the sender's own Run."""
+
 
 class Message(Part, frozen=True, kw_only=True):
     """One message of a mailbox. `id` is unique in it and made of what caused it, so that a repeat is the same message."""
@@ -54,13 +63,22 @@ class MailAsk(Part, frozen=True, kw_only=True, tag_field="verb"):
 
 
 class SendMail(MailAsk, frozen=True, kw_only=True, tag="send"):
-    """Put a message into a mailbox. Refused when the address has no durable reader, or is waiting for an answer to a question."""
+    """Put a message into a mailbox, or to a group. Refused when the address has no durable reader, or waits for an answer to a question.
+
+    `id`, `sender`, `run` and `at_ms` of the message are filled in by the service (`run` stays what it is for a group: the Run that is
+    meant). Result: {message} or, for a group, {group, to: [dispatch], skipped: {dispatch: code}}.
+    """
 
     message: Message
 
 
 class CheckMail(MailAsk, frozen=True, kw_only=True, tag="check"):
-    """Take the next Delivery, or the same one again until it is acked. `wait_ms` parks; `peek` takes nothing."""
+    """Take the next Delivery, or the same one again until it is acked. `wait_ms` parks (55 s at most); `peek` takes nothing.
+
+    Result: {delivery: id or null, repeat: bool, lease_until_ms, messages: [Message], generation, waited_ms,
+    beyond: {count, actionable: [{id, type, sender, subject}]}}: what waits behind the Delivery (for `peek`: all that is unread).
+    `acked`: the Delivery of a repeated request is acked by now; its messages are not shown again.
+    """
 
     wait_ms: int = 0
     peek: bool = False
@@ -69,34 +87,50 @@ class CheckMail(MailAsk, frozen=True, kw_only=True, tag="check"):
 
 
 class AckMail(MailAsk, frozen=True, kw_only=True, tag="ack"):
-    """The Delivery is dealt with. Twice is a success, marked so."""
+    """The Delivery is dealt with. Twice is a success, and the receipt says `duplicate`. Result: {acked, late}."""
 
     delivery: str
 
 
 class ReplyMail(MailAsk, frozen=True, kw_only=True, tag="reply"):
-    """Answer a question by its id, in the asker's mailbox."""
+    """Answer a question by its id. `mailbox`: the asker's, or the Run's, where the question was read. Result: {question, message}."""
 
     question: str
     body: str
 
 
 class AskQuestion(MailAsk, frozen=True, kw_only=True, tag="ask"):
-    """A worker's question to its Run; answers are awaited with CheckMail on its own mailbox."""
+    """A worker's question to its Run; the answer is awaited with CheckMail on its own mailbox. Result: {question}."""
 
     question: str
     options: tuple[str, ...] = ()
 
 
 class ReadMail(MailAsk, frozen=True, kw_only=True, tag="inbox"):
-    """Look without taking: pages that say they are pages."""
+    """Look without taking: pages that say they are pages, newest first. `before`: the number that the page before gave as `next`.
+
+    Result: {rows: [{number, read: bool, message: Message}], unread, total: unread and kept read ones, next: number or null,
+    questions: [{id, text, options, at_ms}] (open ones of this worker)}.
+    """
 
     before: int | None = None
     limit: int = 50
     unread: bool = False
 
 
-MailVerb = SendMail | CheckMail | AckMail | ReplyMail | AskQuestion | ReadMail
+class EndWait(MailAsk, frozen=True, kw_only=True, tag="end_wait"):
+    """The caller of a parked check has hung up. `wait` is the request of that check. Result: {}."""
+
+    wait: str
+
+
+class ReadWakes(MailAsk, frozen=True, kw_only=True, tag="wakes"):
+    """The account of the wakes of a mailbox, newest first. Result: {rows: [Woken], hour: wakes in the last hour, hour_max, unread}."""
+
+    limit: int = 50
+
+
+MailVerb = SendMail | CheckMail | AckMail | ReplyMail | AskQuestion | ReadMail | EndWait | ReadWakes
 
 
 class MailCommand(Body, frozen=True, kw_only=True):
@@ -119,6 +153,49 @@ class Opened(MailEvent, frozen=True, kw_only=True, tag="opened"):
 
     generation: int
     reader: Caller | None = None
+    run: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    host: HostId | None = None
+    pane: PaneId | None = None
+
+
+class Placed(MailEvent, frozen=True, kw_only=True, tag="placed"):
+    """Where its reader lives, which is where wakes go."""
+
+    host: HostId | None
+    pane: PaneId | None
+    process: Process | None = None
+
+
+class Shut(MailEvent, frozen=True, kw_only=True, tag="shut"):
+    """Nobody reads it any more: nothing can be sent to it. What is in it stays."""
+
+    why: str
+
+
+class Purged(MailEvent, frozen=True, kw_only=True, tag="purged"):
+    """Its Run is purged: nothing of it is kept."""
+
+
+class Joined(MailEvent, frozen=True, kw_only=True, tag="joined"):
+    """A Dispatch of this Run can be reached by its groups."""
+
+    dispatch: str
+    agent: str
+
+
+class Left(MailEvent, frozen=True, kw_only=True, tag="left"):
+    """It cannot any more."""
+
+    dispatch: str
+
+
+class Spread(MailEvent, frozen=True, kw_only=True, tag="spread"):
+    """A message went to a group: to exactly these, so that a repeat reaches the same ones."""
+
+    group: str
+    to: tuple[str, ...]
 
 
 class Fenced(MailEvent, frozen=True, kw_only=True, tag="fenced"):
@@ -142,6 +219,7 @@ class Delivered(MailEvent, frozen=True, kw_only=True, tag="delivered"):
     messages: tuple[str, ...]
     generation: int
     lease_until_ms: int
+    wait: str | None = None  # the parked check that it answered
 
 
 class LeaseEnded(MailEvent, frozen=True, kw_only=True, tag="lease_ended"):
@@ -151,9 +229,33 @@ class LeaseEnded(MailEvent, frozen=True, kw_only=True, tag="lease_ended"):
 
 
 class Acked(MailEvent, frozen=True, kw_only=True, tag="acked"):
-    """It is dealt with."""
+    """It is dealt with. `late`: after its lease, and before its batch was handed out again."""
 
     delivery: str
+    late: bool = False
+
+
+class Looked(MailEvent, frozen=True, kw_only=True, tag="looked"):
+    """Its reader has seen all of it without taking any: nobody need be woken for that."""
+
+
+class Parked(MailEvent, frozen=True, kw_only=True, tag="parked"):
+    """A check of its reader waits for mail, of `types` if it names any, until `until_ms`."""
+
+    wait: str
+    until_ms: int
+    by: str  # the caller's fingerprint
+    types: tuple[MailType, ...] = ()
+
+
+class WaitEnded(MailEvent, frozen=True, kw_only=True, tag="wait_ended"):
+    """It waits no more: its time was up, its caller hung up, or a newer wait of the same caller took its place."""
+
+    wait: str
+
+
+class Outdated(MailEvent, frozen=True, kw_only=True, tag="outdated"):
+    """What was told as ready has been started, or told anew: those messages stay and wake nobody."""
 
 
 class Asked(MailEvent, frozen=True, kw_only=True, tag="asked"):
@@ -161,6 +263,8 @@ class Asked(MailEvent, frozen=True, kw_only=True, tag="asked"):
 
     question: str
     dispatch: str
+    text: str = ""
+    options: tuple[str, ...] = ()
 
 
 class Answered(MailEvent, frozen=True, kw_only=True, tag="answered"):
@@ -203,11 +307,23 @@ class Woken(MailEvent, frozen=True, kw_only=True, tag="woken"):
     cause: MailType | None = None
     messages: tuple[str, ...] = ()
     rung: Rung | None = None
-    proof: str = ""
+    proof: str = ""  # why it stands so: what holds it, what shows that it arrived, why nothing can reach
     deadline_ms: int | None = None
+    behind: int = 0  # number of the last message that an earlier wake has told of
+    through: int = 0  # number of the last message that it speaks for
+    turn: int = 0  # the pane's turn when it was offered: a later one is its proof
+    since_ms: int = 0  # what must be newer to be its proof
+    tries: int = 0  # orders to type given so far: each is a step of its own
+    in_a_row: int = 0  # answers of idle hooks without a prompt between them
+    claimed: bool = False  # a parked handler has taken it
+    tried: tuple[Rung, ...] = ()
+    at_ms: int = 0
 
 
-MailEvents = Opened | Fenced | Arrived | Delivered | LeaseEnded | Acked | Asked | Answered | Woken
+MailEvents = (
+    Opened | Placed | Shut | Purged | Joined | Left | Spread | Fenced | Arrived | Delivered | LeaseEnded | Acked | Looked | Parked
+    | WaitEnded | Outdated | Asked | Answered | Woken | Restored
+)  # fmt: skip
 
 
 class MailRecorded(Body, frozen=True, kw_only=True):
@@ -234,7 +350,10 @@ class WakeDue(Body, frozen=True, kw_only=True):
 
 
 class IdleQuestion(Body, frozen=True, kw_only=True):
-    """hook-ingest asks, inside an idle hook's request: is there anything to say to this session? Answered by IdleAnswer."""
+    """hook-ingest asks, inside an idle hook's request: is there anything to say to this session? Answered by IdleAnswer.
+
+    `parked`: not the hook itself asks, but a handler that waits in the background of an idle session.
+    """
 
     host: HostId
     pane: PaneId | None
@@ -242,6 +361,7 @@ class IdleQuestion(Body, frozen=True, kw_only=True):
     session: str
     stop_hook_active: bool
     at_ms: int
+    parked: bool = False
 
 
 class IdleAnswer(Body, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tocsin.contract.ids import HostId, PaneId
+from tocsin.contract.ids import HostId, PaneId, digest
 from tocsin.contract.messages import Body, Part, Process
 from tocsin.contract.parties import Caller
 
@@ -152,7 +152,26 @@ class Launch(Part, frozen=True, kw_only=True):
 # -------------------------------------------------------------- commands
 #
 # One request = one verb with its body. The answer is a Receipt or a refusal. The same request id with the same
-# content meets its own receipt; with other content it is refused.
+# content meets its own receipt; with other content it is refused. What a receipt's `result` holds stands with each
+# verb as "Result:"; every value is plain JSON, times are UTC ms, and a field that is not known is null.
+
+ANY_RUN = "-"
+"""The `run` of a request that is about no Run in particular: ListRuns, and ListWorkers over all Runs."""
+
+
+def new_run_id(caller: Caller, request: str) -> str:
+    """The id of the Run that this request of this caller creates: a repeat of the request names the same Run."""
+    return f"r{digest(caller.fingerprint, request)[:7]}"
+
+
+def dispatch_id(run: str, task: str, fence: int) -> str:
+    """The id of one attempt. Task ids hold no dot, so the Run and the Task can be read from it."""
+    return f"{run}.{task}.{fence}"
+
+
+def run_of_dispatch(dispatch: str) -> str:
+    """The Run that a Dispatch or gate id names."""
+    return dispatch.partition(".")[0]
 
 
 class RunAsk(Part, frozen=True, kw_only=True, tag_field="verb"):
@@ -160,7 +179,11 @@ class RunAsk(Part, frozen=True, kw_only=True, tag_field="verb"):
 
 
 class CreateRun(RunAsk, frozen=True, kw_only=True, tag="create"):
-    """Make a Run and bind the caller as its coordinator."""
+    """Make a Run and bind the caller as its coordinator. `RunCommand.run` is `new_run_id(caller, request)`.
+
+    A vouched worker's Run is nested in its Dispatch, whatever `parent` says, and inherits its limits.
+    Result: {run, generation, depth, depth_max, workers_max}.
+    """
 
     objective: str
     workers_max: int = 8
@@ -169,37 +192,49 @@ class CreateRun(RunAsk, frozen=True, kw_only=True, tag="create"):
 
 
 class UseRun(RunAsk, frozen=True, kw_only=True, tag="use"):
-    """Bind the caller as coordinator: a newer generation, with a trace; the old consumer is fenced."""
+    """Bind the caller as coordinator: a newer generation, with a trace; the old consumer is fenced.
+
+    Binding who is bound already changes nothing. Result: {run, generation, before: name of who had it or null}.
+    """
 
 
 class PauseRun(RunAsk, frozen=True, kw_only=True, tag="pause"):
-    """Start nothing new."""
+    """Start nothing new. Result: {run}."""
 
     reason: str = ""
 
 
 class ResumeRun(RunAsk, frozen=True, kw_only=True, tag="resume"):
-    """Go on, and close the circuit again."""
+    """Go on, and close the circuit again (also on a closed Run, whose circuit still counts). Result: {run}."""
 
 
 class CloseRun(RunAsk, frozen=True, kw_only=True, tag="close"):
-    """End it. Refused while an attempt is unsettled or a settled worker has no disposition, unless forced with a reason."""
+    """End it. Refused while an attempt is unsettled or a settled worker has no disposition, unless forced with a reason.
+
+    Result: {run, unsettled: [dispatch], obligations: [dispatch]} (both empty unless forced).
+    """
 
     force: str | None = None
 
 
 class PurgeRun(RunAsk, frozen=True, kw_only=True, tag="purge"):
-    """Forget a closed Run for good."""
+    """Forget a closed Run for good. Result: {run}."""
 
 
 class AddTasks(RunAsk, frozen=True, kw_only=True, tag="add"):
-    """Add one Task or a whole graph, all or nothing."""
+    """Add one Task or a whole graph, all or nothing; order does not matter.
+
+    Result: {tasks: [{task, state, blocked_by}] (the first 200, in the order given), total}.
+    """
 
     tasks: tuple[TaskSpec, ...]
 
 
 class UpdateTask(RunAsk, frozen=True, kw_only=True, tag="update"):
-    """Change what may still change: title, text, policies; dependencies while pending or ready."""
+    """Change what may still change: title, text, policies; dependencies while pending, ready or blocked.
+
+    Result: {task: <task row>}.
+    """
 
     task: str
     title: str | None = None
@@ -211,7 +246,10 @@ class UpdateTask(RunAsk, frozen=True, kw_only=True, tag="update"):
 
 
 class AcceptTask(RunAsk, frozen=True, kw_only=True, tag="accept"):
-    """The coordinator's or a person's verdict on a reported Task whose policy leaves it to them."""
+    """The coordinator's or a person's verdict on a reported Task whose policy leaves it to them. Rework needs a reason.
+
+    Result: {task: <task row>}.
+    """
 
     task: str
     verdict: Verdict
@@ -220,21 +258,28 @@ class AcceptTask(RunAsk, frozen=True, kw_only=True, tag="accept"):
 
 
 class ReopenTask(RunAsk, frozen=True, kw_only=True, tag="reopen"):
-    """Bring an ended Task back. Refused under an unsettled attempt."""
+    """Bring an ended or blocked Task back, and the reviews of it. Refused under an unsettled attempt. Result: {task: <task row>}."""
 
     task: str
     reason: str
 
 
 class CancelTask(RunAsk, frozen=True, kw_only=True, tag="cancel"):
-    """End a Task without a result. Refused under an unsettled attempt: stop or abandon that first."""
+    """End a Task without a result. Refused under an unsettled attempt: stop or abandon that first.
+
+    `unverifiable`: it ends as that, because nobody can know its outcome. Result: {task: <task row>}.
+    """
 
     task: str
     reason: str
+    unverifiable: bool = False
 
 
 class StartWorker(RunAsk, frozen=True, kw_only=True, tag="start"):
-    """Start an attempt. Refused while any attempt of the Task is unsettled, except by superseding it with a reason."""
+    """Start an attempt. Refused while any attempt of the Task is unsettled, except by superseding it with a reason.
+
+    Placement is never taken from an earlier attempt. Result: {dispatch, task, fence, host, state} (`requested`: nothing runs yet).
+    """
 
     task: str
     launch: Launch
@@ -243,21 +288,25 @@ class StartWorker(RunAsk, frozen=True, kw_only=True, tag="start"):
 
 
 class StopWorker(RunAsk, frozen=True, kw_only=True, tag="stop"):
-    """End the agent of an attempt. Succeeds when it has ended already."""
+    """End the agent of an attempt. Succeeds when it has ended already. Result: {dispatch, state, already_ended: bool}."""
 
     dispatch: str
     reason: str = ""
 
 
 class AbandonWorker(RunAsk, frozen=True, kw_only=True, tag="abandon"):
-    """Give an attempt up as it is. Its agent can still be closed afterwards."""
+    """Give an attempt up as it is. Its agent can still be closed afterwards. Result: {dispatch, state}."""
 
     dispatch: str
     reason: str
 
 
 class ReportWork(RunAsk, frozen=True, kw_only=True, tag="report"):
-    """A worker's report. Ids come from the pane; they need not be given."""
+    """A worker's report. Ids come from the pane; they need not be given.
+
+    Result: {dispatch, task, outcome, task_state, current}; the receipt says `duplicate` when it was on record already.
+    A report of an attempt that is not the current one is kept, and answered with `stale_dispatch` and the current one's id.
+    """
 
     report: Report
     task: str | None = None
@@ -265,14 +314,17 @@ class ReportWork(RunAsk, frozen=True, kw_only=True, tag="report"):
 
 
 class Beat(RunAsk, frozen=True, kw_only=True, tag="beat"):
-    """A heartbeat: state of the Dispatch, never mail."""
+    """A heartbeat: state of the Dispatch, never mail. Result: {dispatch, state}."""
 
     phase: str = ""
     dispatch: str | None = None
 
 
 class OpenGate(RunAsk, frozen=True, kw_only=True, tag="open_gate"):
-    """Put a question on a Task to the coordinator or a person. Touches no running attempt."""
+    """Put a question on a Task to the coordinator or a person. Touches no running attempt; a Task not yet started waits for it.
+
+    Result: {gate, task}.
+    """
 
     task: str
     question: str
@@ -281,7 +333,7 @@ class OpenGate(RunAsk, frozen=True, kw_only=True, tag="open_gate"):
 
 
 class ResolveGate(RunAsk, frozen=True, kw_only=True, tag="resolve_gate"):
-    """Answer it, once per round."""
+    """Answer it, once per round. Result: {gate, task, verdict, task_state}."""
 
     gate: str
     verdict: Verdict
@@ -289,7 +341,10 @@ class ResolveGate(RunAsk, frozen=True, kw_only=True, tag="resolve_gate"):
 
 
 class GiveVerdict(RunAsk, frozen=True, kw_only=True, tag="verdict"):
-    """A review's verdict, from the worker of the review Task, on a commit."""
+    """A review's verdict, from the worker of the review Task, on a commit. It is that worker's report as well.
+
+    `task`: the review Task, when it is not the caller's own. Result: {review, task, verdict, task_state, round}.
+    """
 
     verdict: Verdict
     findings: str = ""
@@ -307,14 +362,110 @@ class Observe(RunAsk, frozen=True, kw_only=True, tag="observe"):
     code: str | None = None
     pane: PaneId | None = None
     process: Process | None = None
-    worktree: str | None = None
     path: str | None = None
     at_ms: int = 0
 
 
+class ShowRun(RunAsk, frozen=True, kw_only=True, tag="show"):
+    """One Run. Result: {run: <run row>}.
+
+    <run row>: {run, objective, state: open|paused|circuit|closed, why, generation, coordinator: <caller> or null, depth, depth_max,
+    parent, workers_max, tasks: {<task state>: count}, unsettled: count, open_gates: count, quiet: bool (ready work or none, and
+    nothing unsettled), summary: one line for a person, restored: bool (the log was lost once and refilled from the view),
+    created_ms, updated_ms}.
+    """
+
+
+class ListRuns(RunAsk, frozen=True, kw_only=True, tag="list"):
+    """Runs, latest change first, with `RunCommand.run` = ANY_RUN. Closed ones only when asked for.
+
+    Result: {rows: [<run row>], total, next: cursor for `after` or null}.
+    """
+
+    closed: bool = False
+    after: str | None = None
+    limit: int = 50
+
+
+class ListTasks(RunAsk, frozen=True, kw_only=True, tag="tasks"):
+    """Tasks of one Run in the order in which they were added. `states` empty: all.
+
+    Result: {rows: [<task row, spec cut to 160 characters, with spec_cut: bool>], total, next: cursor for `after` or null}.
+
+    <task row>: {task, title, spec, kind, reviews, deps, parent, accept, max_rounds, on_settle, agent, state, why, blocked_by: [what],
+    round, findings, attempts, current: dispatch or null, gate: open gate or null, report: {outcome, body, files, commit, path} or
+    null, dependents: [task] (ShowTask alone), updated_ms}.
+    """
+
+    states: tuple[TaskState, ...] = ()
+    after: str | None = None
+    limit: int = 50
+
+
+class ShowTask(RunAsk, frozen=True, kw_only=True, tag="task"):
+    """One Task with all its attempts, oldest first.
+
+    Result: {task: <task row>, workers: [<worker row>], verdicts: [{review, by, verdict, findings, commit, round}]}.
+    """
+
+    task: str
+
+
+class ListWorkers(RunAsk, frozen=True, kw_only=True, tag="workers"):
+    """The fleet: attempts of one Run (ANY_RUN: of all open Runs), who needs somebody first. `settled`: settled ones too.
+
+    Result: {rows: [<worker row>], total, next: cursor for `after` or null, scope: run or "all"}.
+
+    <worker row>: {dispatch, run, task, title, fence, current: bool, agent, host, pane, path, state, since_ms, why, code,
+    liveness: live|exited|unverifiable, liveness_reason, outcome: in_progress|succeeded|failed|outcome_unknown|finished_unverified|
+    stopped|abandoned|superseded, activity: working|blocked|unknown|wedged, activity_reason,
+    attention: [guidance|input|approval|failure|interruption|stale|unverifiable|completion], requires_action: bool,
+    human_wait: "permission"|"question"|"plan"|"form" | "none" (looked, nobody is awaited) | "unknown" (nobody could look),
+    turn_start: seen|not_seen|awaited, heartbeat: none|fresh|stale, heartbeat_ms: age or null, phase,
+    custody: a CustodyState or null, next: {kind: inspect|release|recover|answer|none, command: [argv]}, report: or null,
+    late_reports: count, requested_ms, settled_ms}.
+    """
+
+    settled: bool = False
+    failed: bool = False  # only those that failed
+    after: str | None = None
+    limit: int = 50
+
+
+class ShowWorker(RunAsk, frozen=True, kw_only=True, tag="worker"):
+    """One attempt. Result: {worker: <worker row>, launch, brief, late_reports: [report], refused: [{what, code, why}]}."""
+
+    dispatch: str
+
+
+class ListGates(RunAsk, frozen=True, kw_only=True, tag="gates"):
+    """Gates of one Run, oldest first; `all` shows answered ones too.
+
+    Result: {rows: [{gate, task, question, options, to, open: bool, verdict, answer, by, opened_ms, resolved_ms}], total}.
+    """
+
+    all: bool = False
+
+
+class ShowRequest(RunAsk, frozen=True, kw_only=True, tag="request"):
+    """What became of the caller's own request.
+
+    Result: {request, state: completed|pending|absent, receipt: or null, worker: <worker row> or null}.
+    `pending`: it started an attempt whose start is not settled yet. `absent`: no receipt under this caller, which proves nothing more.
+    """
+
+    id: str
+
+
+RUN_READS = (ShowRun, ListRuns, ListTasks, ShowTask, ListWorkers, ShowWorker, ListGates, ShowRequest)
+"""Verbs that change nothing and keep no receipt. `limit` is at most PAGE_MAX."""
+
+PAGE_MAX = 100
+
 RunVerb = (
     CreateRun | UseRun | PauseRun | ResumeRun | CloseRun | PurgeRun | AddTasks | UpdateTask | AcceptTask | ReopenTask | CancelTask
     | StartWorker | StopWorker | AbandonWorker | ReportWork | Beat | OpenGate | ResolveGate | GiveVerdict | Observe
+    | ShowRun | ListRuns | ListTasks | ShowTask | ListWorkers | ShowWorker | ListGates | ShowRequest
 )  # fmt: skip
 
 
@@ -330,16 +481,6 @@ class RunCommand(Body, frozen=True, kw_only=True):
     timeout_ms: int = 10_000
 
 
-class Receipt(Body, frozen=True, kw_only=True):
-    """What a request did: recorded with the aggregate, so a repeat meets it. `result` depends on the verb."""
-
-    request: str
-    seq: int = 0
-    duplicate: bool = False
-    result: dict[str, Any] = msgspec.field(default_factory=dict)
-    at_ms: int = 0
-
-
 class Refused(Body, frozen=True, kw_only=True):
     """A request that changed nothing."""
 
@@ -348,6 +489,22 @@ class Refused(Body, frozen=True, kw_only=True):
     message: str
     retry: str
     next: tuple[str, ...] = ()
+
+
+class Receipt(Body, frozen=True, kw_only=True):
+    """What a request did: recorded with the aggregate, so a repeat meets it. `result` depends on the verb.
+
+    In the log: `after` is the sequence of the record before this one of the same aggregate (0: it is the first), so that a hole
+    can be told; `refused` is what the caller was told although something was recorded.
+    """
+
+    request: str
+    seq: int = 0  # of the record, 0 when nothing was recorded
+    duplicate: bool = False
+    result: dict[str, Any] = msgspec.field(default_factory=dict)
+    at_ms: int = 0
+    after: int = 0
+    refused: Refused | None = None
 
 
 # ---------------------------------------------------------------- events
@@ -521,15 +678,25 @@ class WorkReady(RunEvent, frozen=True, kw_only=True, tag="work_ready"):
     tasks: tuple[str, ...]
 
 
+class RunPurged(RunEvent, frozen=True, kw_only=True, tag="run_purged"):
+    """Nothing of it is kept any more."""
+
+
 class Restored(RunEvent, frozen=True, kw_only=True, tag="restored"):
-    """The log was lost; this is what the view held, as one snapshot (JSON)."""
+    """The log was lost; this is what the view held, as one snapshot (JSON), in `of` parts when it is large.
+
+    For any ledger: put it into the union of the family's events. The ledger alone writes and folds it.
+    """
 
     snapshot: bytes
+    part: int = 1
+    of: int = 1
 
 
 RunEvents = (
     RunCreated | CoordinatorBound | RunPaused | RunResumed | RunClosed | TaskAdded | TaskUpdated | TaskMoved | DispatchRequested
-    | DispatchMoved | WorkReported | ReportRefused | Beaten | ReportMissing | GateOpened | GateResolved | VerdictGiven | WorkReady | Restored
+    | DispatchMoved | WorkReported | ReportRefused | Beaten | ReportMissing | GateOpened | GateResolved | VerdictGiven | WorkReady
+    | RunPurged | Restored
 )  # fmt: skip
 
 

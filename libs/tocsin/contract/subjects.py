@@ -109,12 +109,12 @@ PANE_TITLED = Subject(
 )  # fmt: skip
 PANE_SEEN = Subject(
     "pane.seen", PaneSeen, ("host", "pane"),
-    said_by=(Party.PANE_HOST,), heard_by=(Party.STATUS_STORE,), kept=Kept.LATEST,
+    said_by=(Party.PANE_HOST,), heard_by=(Party.STATUS_STORE, Party.DISPATCHER), kept=Kept.LATEST,
     about="Liveness, process, keys and transcript marks of a terminal.",
 )  # fmt: skip
 PANE_STATUS = Subject(
     "pane.status", PaneStatus, ("host", "pane"),
-    said_by=(Party.STATUS_STORE,), heard_by=(Party.SORTER, Party.PANE_HOST, Party.ANYONE), kept=Kept.LATEST,
+    said_by=(Party.STATUS_STORE,), heard_by=(Party.SORTER, Party.PANE_HOST, Party.DISPATCHER, Party.MAILBOX, Party.ANYONE), kept=Kept.LATEST,
     about="What is held true of a pane.",
 )  # fmt: skip
 WORKTREE_KNOWN = Subject(
