@@ -20,3 +20,21 @@ def pane_field(host: str, pane: str) -> str:
 def list_of(workspace: str) -> str:
     """String, owner sorter, never expires: the last published list, served at a cold start."""
     return f"{PREFIX}:list:{token(workspace)}"
+
+
+def view(family: str, aggregate: str) -> str:
+    """Hash, owner the service of that ledger (`family`: its subject), until purged: one aggregate's view.
+
+    Its parts as JSON by name, and `~log` (birth) and `~seq`: what it is true of.
+    """
+    return f"{PREFIX}:view:{token(family)}:{token(aggregate)}"
+
+
+def view_set(family: str) -> str:
+    """Set, beside the views: the ids of all of them."""
+    return f"{PREFIX}:views:{token(family)}"
+
+
+def view_marker(family: str) -> str:
+    """Hash, beside the views: `life` (which life of the store this is) and `log` (the birth of the log they are of)."""
+    return f"{PREFIX}:views-mark:{token(family)}"
