@@ -14,23 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from hook_builders import RUNTIMES, SHELLS, Hook, a_hook
 from support import DATA, Deadline
 from tocsin.agents.install.endpoint import Endpoint, read_endpoint, write_endpoint
 from tocsin.agents.install.machine import HookCommand, Machine, packaged
 from tocsin.agents.install.opencode import OPENCODE
 from tocsin.agents.install.pi import PI
 from tocsin.agents.registry import AGENTS
-from tocsin.agents.spool import HEADERS, LOST, PATTERN, Spooled, parse_spooled
+from tocsin.agents.spool import HEADERS, LOST, Spooled, parse_spooled
 
 CREDENTIAL = "the-credential"
-
-SHELLS = [
-    words for words in (["sh"], ["dash"], ["bash"], ["busybox", "ash"], ["mksh"], ["zsh", "--emulate", "sh"]) if shutil.which(words[0])
-]
-"""Each shell of this machine that is somewhere the `sh`."""
-
-RUNTIMES = [name for name in ("node", "bun") if shutil.which(name)]
-"""What can run the files that opencode and pi load."""
 
 
 @dataclass
@@ -93,58 +86,6 @@ def server() -> Iterator[Server]:
     listener.shutdown()
     listener.server_close()
     thread.join()
-
-
-@dataclass
-class Hook:
-    """The installed command of one home, run by one shell, and the instance's folder that it reports to."""
-
-    home: Path
-    shell: Sequence[str]
-
-    @property
-    def state(self) -> Path:
-        return self.home / ".local" / "state" / "tocsin"
-
-    @property
-    def program(self) -> Path:
-        return HookCommand(self.home).path
-
-    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home)} | dict(more or {})
-
-    def start(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*self.shell, str(self.program), *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd or self.home,
-            env=self.environ(env),
-        )
-
-    def run(
-        self, *words: str, body: bytes = b'{"hook_event_name":"Stop"}', cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> bytes:
-        """What it printed. It always ends well and complains of nothing."""
-        process = self.start(*(words or ("claude",)), cwd=cwd, env=env)
-        printed, complaint = process.communicate(body, timeout=30)
-        assert (process.returncode, complaint) == (0, b"")
-        return printed
-
-    def files(self) -> list[Path]:
-        return sorted((self.state / "spool").glob(PATTERN))
-
-    def spooled(self) -> list[Spooled]:
-        events = [parse_spooled(file.read_bytes()) for file in self.files()]
-        assert None not in events
-        return [event for event in events if event is not None]
-
-
-def a_hook(home: Path, shell: Sequence[str]) -> Hook:
-    home.mkdir(exist_ok=True)
-    HookCommand(home).write()
-    return Hook(home, shell)
 
 
 @pytest.fixture(params=SHELLS, ids=lambda words: words[0])
@@ -651,5 +592,5 @@ def test_the_installed_file_is_the_packaged_one(tmp_path):
     command = HookCommand(tmp_path)
     command.write()
     assert command.path.read_text() == packaged("hook")
-    assert (command.path.stat().st_mode & 0o777, command.version()) == (0o755, 1)
+    assert (command.path.stat().st_mode & 0o777, command.version()) == (0o755, 2)
     assert OPENCODE.file(Machine(tmp_path)) == tmp_path / ".config/opencode/plugin/tocsin.js"

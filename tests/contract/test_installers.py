@@ -141,7 +141,10 @@ def test_k01_the_user_s_own_hooks_survive_install_upgrade_clash_and_uninstall(ma
     newer = json.loads(file.read_text())
     assert handlers(newer, upgraded.starts, is_ours=False) == theirs
     assert [event for event, _ in handlers(newer, upgraded.starts, is_ours=True)] == ours
-    assert {handler["command"] for _, handler in handlers(newer, upgraded.starts, is_ours=True)} == {upgraded.line("claude")}
+    assert {handler["command"] for _, handler in handlers(newer, upgraded.starts, is_ours=True)} == {
+        upgraded.line("claude"),
+        upgraded.line("claude", "park"),
+    }
     assert str(hook.path) not in file.read_text()
 
     # 3500: a running agent rewrites the file between our read and write; neither change is lost.
@@ -428,7 +431,10 @@ def test_entries_of_another_home_that_shares_the_file_are_replaced(machine, hook
     assert "'/Users/me with spaces/.local/share/tocsin/hook' claude" in CLAUDE.file(machine).read_text()
     done(CLAUDE.install(machine, hook))
     value = json.loads(CLAUDE.file(machine).read_text())
-    assert {handler["command"] for _, handler in handlers(value, hook.starts, is_ours=True)} == {hook.line("claude")}
+    assert {handler["command"] for _, handler in handlers(value, hook.starts, is_ours=True)} == {
+        hook.line("claude"),
+        hook.line("claude", "park"),
+    }
     assert handlers(value, hook.starts, is_ours=False) == []
 
 
@@ -438,7 +444,8 @@ def test_a_handler_of_the_user_s_in_a_group_with_ours_stays(machine, hook):
     file.write_text(jsonc.append(file.read_text(), ("hooks", "Stop", 0, "hooks"), {"type": "command", "command": "mine"}))
     done(CLAUDE.install(machine, hook))
     value = json.loads(file.read_text())
-    assert [handler["command"] for group in value["hooks"]["Stop"] for handler in group["hooks"]] == ["mine", hook.line("claude")]
+    commands = [handler["command"] for group in value["hooks"]["Stop"] for handler in group["hooks"]]
+    assert sorted(commands) == sorted(["mine", hook.line("claude"), hook.line("claude", "park")])
     done(CLAUDE.uninstall(machine, hook))
     assert json.loads(file.read_text()) == {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}
 
@@ -462,7 +469,7 @@ def test_every_event_that_is_asked_for_means_something_to_us(installer, machine,
 
 @by_merged_agent
 def test_nothing_that_the_agent_waits_for_takes_long_and_the_end_of_a_session_least(installer):
-    limits = {event.name.lower(): event.limit_s for event in installer.events}
+    limits = {event.name.lower(): event.limit_s for event in installer.events if not event.parks}
     assert max(limits.values()) <= 5
     assert limits["sessionend"] <= 3
 
@@ -481,8 +488,42 @@ def test_limits_are_written_in_each_agent_s_own_unit(machine, hook):
 
 def test_claude_code_is_told_by_handlers_that_keep_the_order_of_events(machine, hook):
     entries = CLAUDE.entries(machine, hook)
-    assert all("async" not in handler for entry in entries for handler in entry.value["hooks"])
+    reports = [handler for entry in entries for handler in entry.value["hooks"] if handler["command"] == hook.line("claude")]
+    assert len(reports) == len({entry.event for entry in entries})
+    assert all("async" not in handler for handler in reports)
     assert [entry.value["matcher"] for entry in entries if "matcher" in entry.value] == ["permission_prompt|idle_prompt"]
+
+
+def test_claude_code_is_woken_by_calls_that_wait_in_the_background_from_its_start_on_and_after_each_turn(machine, hook):
+    entries = CLAUDE.entries(machine, hook)
+    parked = {
+        entry.event: handler for entry in entries for handler in entry.value["hooks"] if handler["command"] == hook.line("claude", "park")
+    }
+    assert set(parked) == {"SessionStart", "Stop"}
+    # A day: in milliseconds it still fits into what timers take.
+    assert all(handler["async"] and handler["asyncRewake"] and handler["timeout"] == 24 * 60 * 60 for handler in parked.values())
+    # They hold nothing up only where they run in the background: an older version would wait for them.
+    old = Machine(machine.home, a_program(machine.home / "bin", "claude", "2.1.80 (Claude Code)"))
+    assert not [entry for entry in CLAUDE.entries(old, hook) if "async" in entry.value["hooks"][0]]
+
+
+def test_an_older_install_gets_the_parked_calls_beside_what_it_has(machine, hook):
+    file = CLAUDE.file(machine)
+    done(CLAUDE.install(machine, hook))
+    value = json.loads(file.read_text())
+    for event in ("SessionStart", "Stop"):
+        del value["hooks"][event][1]
+    file.write_text(json.dumps(value))
+    assert not CLAUDE.is_installed(machine, hook)
+    done(CLAUDE.install(machine, hook))
+    assert CLAUDE.is_installed(machine, hook)
+    assert [entry.value for entry in CLAUDE.entries(machine, hook) if entry.event == "Stop"] == json.loads(file.read_text())["hooks"][
+        "Stop"
+    ]
+
+
+def test_no_agent_but_claude_code_is_told_to_park_by_a_hook(machine, hook):
+    assert [one.agent for one in MERGED if any(event.parks for event in one.events)] == ["claude"]
 
 
 def test_gemini_is_never_asked_for_events_of_each_request_or_chunk():
@@ -636,7 +677,7 @@ def test_status_tells_what_is_wanting(tmp_path, capsys, monkeypatch):
     assert status()[0] == 1
     main(["hooks", "install", "claude", "--home", str(tmp_path)])
     code, told = status()
-    assert (code, told["hook"]["version"], told["hook"]["current"], told["endpoint"]["url"]) == (1, 1, True, None)
+    assert (code, told["hook"]["version"], told["hook"]["current"], told["endpoint"]["url"]) == (1, 2, True, None)
     write_endpoint(state, "http://127.0.0.1:1", "c", "h")
     code, told = status()
     assert (code, told["endpoint"]["url"], told["endpoint"]["answers"]) == (1, "http://127.0.0.1:1", False)

@@ -45,6 +45,8 @@ CASES = [
     ("claude", "UserPromptSubmit", {"prompt": "<div> is broken"}, {"origin": Origin.PERSON}, "an unknown tag is the person's text"),
     ("claude", "UserPromptSubmit", {"prompt": "This session is being continued from a previous conversation that ran out of context."},
      {"origin": Origin.COMPACTION}, "no turn follows the summary of a compaction"),
+    ("claude", "UserPromptSubmit", {"prompt": '\n\n<pasted_content id="1">a\nb\n</pasted_content id="1">'},
+     {"origin": Origin.PERSON, "prompt_hash": "<a\nb>"}, "a long paste is known by what was pasted"),
     ("claude", "UserPromptSubmit", {"prompt": "go", "agent_id": "a1"}, {"kind": Kind.CHILD_STARTED, "child": "a1", "prompt_hash": None},
      "the child's"),
     ("claude", "PreToolUse", {**BASH, "tool_use_id": "t1"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -60,6 +61,15 @@ class TitleSpeech:
     needs_you: bool = False
 
 
+class WakeWay(StrEnum):
+    """A way to start a turn of an agent that lets a person's draft be. In the order of the ladder."""
+
+    IDLE_HOOK = "idle_hook"  # the hook that says its turn has ended may answer with text: the next turn begins with it
+    NATIVE_PARK = "native_park"  # a background hook waits on us, and wakes the idle session when it ends
+    NATIVE_PLUGIN = "native_plugin"  # a plugin of ours waits inside the agent, and sends the text as a message
+    TYPED = "typed"  # keys into its composer, once that is known to be empty
+
+
 @dataclass(frozen=True)
 class Agent:
     """One coding agent. Facts with their sources stand in the agent's own file."""
@@ -82,4 +92,9 @@ class Agent:
 
     Raises UnknownEvent and BadPayload.
     """
+    wake: frozenset[WakeWay] = frozenset()  # by which ways it can be woken; none: only a person can
+    idle_cap: int | None = (
+        None  # how many answers of idle hooks in a row start a turn; the next is dropped in silence. None: no cap is known
+    )
+    turn_start_signal: bool = True  # a hook tells that its turn has begun (headless may differ: see launch_of)
     read_title: Callable[[str], Reading] | None = None  # where its glyphs differ from everybody's

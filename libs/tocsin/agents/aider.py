@@ -16,4 +16,4 @@ def translate(event: str | None, payload: Payload, keyed: Keyed) -> Translated |
     raise UnknownEvent("aider has no hooks")
 
 
-AIDER = Agent(name="aider", label="aider", programs=("aider",), ignored=IGNORED, translate=translate)
+AIDER = Agent(name="aider", label="aider", programs=("aider",), ignored=IGNORED, translate=translate, turn_start_signal=False)

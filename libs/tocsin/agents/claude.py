@@ -5,12 +5,13 @@ The transcript that each payload names tells of those. Under a multiplexer its t
 Source: facts on Claude Code 2.1.332, measured; its hooks reference for what was not.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.contract.messages import Ask, Kind, Origin, Task
 
@@ -25,6 +26,9 @@ INJECTED_TAGS = ("<task-notification>", "<system-reminder>")
 
 COMPACTION_START = "This session is being continued from a previous conversation"
 """How the summary begins that a compaction leaves as a prompt. No turn follows it."""
+
+PASTED = re.compile(r"\s*<pasted_content id=\"[^\"]*\">(.*)</pasted_content id=\"[^\"]*\">\s*", re.DOTALL)
+"""How a prompt looks that is nothing but one long paste."""
 
 NOTICES: Mapping[str, tuple[Kind, Ask | None]] = MappingProxyType(
     {
@@ -68,6 +72,9 @@ def _prompted(event: str, payload: Payload, keyed: Keyed) -> Translated:
     if fields.identity(payload, "agent_id") is not None:
         return _said(event, Kind.CHILD_STARTED, payload)
     prompt = fields.string(payload, "prompt") or ""
+    pasted = PASTED.fullmatch(prompt)
+    if pasted is not None:
+        prompt = pasted[1]
     origin = Origin.PERSON
     if prompt.startswith(INJECTED_TAGS):
         origin = Origin.AGENT
@@ -223,4 +230,6 @@ CLAUDE = Agent(
     environment=("CLAUDE_PID", "CLAUDE_CODE_SESSION_ATTENDED"),
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK, WakeWay.NATIVE_PARK, WakeWay.TYPED}),
+    idle_cap=8,
 )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import file_name, target
 from tocsin.agents.titles import read_title
 from tocsin.contract.messages import Ask, Kind, Origin, Reading
@@ -150,5 +150,6 @@ CODEX = Agent(
     transcript_root=".codex/sessions",
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK, WakeWay.TYPED}),
     read_title=read_own_title,
 )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.contract.messages import Ask, Kind, Origin
 
@@ -145,4 +145,6 @@ COPILOT = Agent(
     programs=("copilot", "@github/copilot"),
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK}),
+    idle_cap=8,
 )

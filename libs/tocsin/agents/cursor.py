@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.contract.messages import Kind, Origin
 
@@ -144,4 +144,6 @@ CURSOR = Agent(
     hooks_run_in_cwd=False,
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK}),
+    idle_cap=5,  # the `loop_limit` that an entry of its hooks has unless it says otherwise
 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import file_name, program, target
 from tocsin.contract.messages import Ask, Kind, Origin
 
@@ -135,4 +135,5 @@ GEMINI = Agent(
     transcript_root=".gemini/tmp",
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK, WakeWay.TYPED}),
 )

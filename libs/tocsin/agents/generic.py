@@ -75,4 +75,4 @@ def _ask(payload: Payload) -> Ask:
         raise BadPayload("ask is not permission, question, plan or form") from error
 
 
-GENERIC = Agent(name="generic", label="script", programs=(), translate=translate)
+GENERIC = Agent(name="generic", label="script", programs=(), translate=translate, turn_start_signal=False)

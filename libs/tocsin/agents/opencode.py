@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.contract.messages import Ask, Kind, Origin
 
@@ -172,4 +172,5 @@ OPENCODE = Agent(
     environment=("OPENCODE_PID",),
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.NATIVE_PLUGIN, WakeWay.TYPED}),
 )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.contract.messages import Kind
 
@@ -130,4 +130,5 @@ PI = Agent(
     programs=("pi", "@mariozechner/pi-coding-agent"),
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.NATIVE_PLUGIN, WakeWay.TYPED}),
 )

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agents import fields
-from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent
+from tocsin.agents.agent import Agent, Keyed, Payload, TitleSpeech, Translated, UnknownEvent, WakeWay
 from tocsin.agents.target import target
 from tocsin.agents.titles import read_title
 from tocsin.contract.messages import Ask, Kind, Origin, Reading, Task
@@ -154,5 +154,7 @@ QWEN = Agent(
     transcript_root=".qwen/projects",
     ignored=IGNORED,
     translate=translate,
+    wake=frozenset({WakeWay.IDLE_HOOK, WakeWay.TYPED}),
+    idle_cap=7,  # its eighth turn end in a row is the last, whatever the hook answers
     read_title=read_own_title,
 )

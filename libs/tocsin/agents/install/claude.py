@@ -7,8 +7,14 @@ from typing import Any
 from tocsin.agents.install.entries import Form
 from tocsin.agents.install.installer import Event, SettingsHooks, Values
 from tocsin.agents.install.jsonc import LENIENT, parse
-from tocsin.agents.install.machine import HookCommand, Machine
+from tocsin.agents.install.machine import PARK, HookCommand, Machine
 from tocsin.agents.install.settings_file import read
+
+PARKED_S_MAX = 24 * 60 * 60
+"""How long one parked call may wait. After a day without a turn the session is woken no more: the next turn's end parks again."""
+
+REWAKES = (2, 1, 89)
+"""The first version in which a parked call is sure to run in the background."""
 
 
 def _folder(machine: Machine) -> Path:
@@ -16,6 +22,10 @@ def _folder(machine: Machine) -> Path:
 
 
 def _entry(event: Event, hook: HookCommand) -> Mapping[str, Any]:
+    if event.parks:
+        # Its end with code 2 starts a turn of the idle session, the draft stays; until then it holds nothing up.
+        parked = {"type": "command", "command": hook.line("claude", PARK), "async": True, "asyncRewake": True, "timeout": event.limit_s}
+        return {"hooks": [parked]}
     # Not async: the order of events would be lost, and a background process is killed when `claude -p` ends.
     handler = {"type": "command", "command": hook.line("claude"), "timeout": event.limit_s}
     return {"hooks": [handler]} if event.matcher is None else {"matcher": event.matcher, "hooks": [handler]}
@@ -78,6 +88,9 @@ CLAUDE = SettingsHooks(
         Event("Stop"),
         Event("StopFailure"),
         Event("SessionEnd", limit_s=2),  # leaving the program waits for it
+        # These two cover all idle times: before the first prompt, and after each turn. Each lets the one before it go.
+        Event("SessionStart", limit_s=PARKED_S_MAX, parks=True, since=REWAKES),
+        Event("Stop", limit_s=PARKED_S_MAX, parks=True, since=REWAKES),
     ),
     project_files=(".claude/settings.json", ".claude/settings.local.json"),
     equal_lines_run_once=True,

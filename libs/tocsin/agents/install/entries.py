@@ -41,19 +41,19 @@ def has_ours(text: str, form: Form, is_ours: IsOurs) -> bool:
 
 
 def merged(text: str | None, entries: Sequence[Entry], form: Form, is_ours: IsOurs) -> str:
-    """`text` with each of `entries` exactly once, and nothing else of ours; all of the user's as it was.
+    """`text` with each of `entries` exactly once, and nothing else of ours; all of the user's as it was. No two of `entries` are equal.
 
     None: a new file. Raises Broken also where `hooks` or an event in it is not of the kind that the agent reads.
     """
     text = "{}\n" if text is None else text
     root = _checked(text, form, [entry.event for entry in entries])
-    present: set[str] = set()
+    missing = list(entries)
     doomed = []
     for path in _ours(root, form, is_ours):
         event = str(path[1])
-        wanted = next((entry.value for entry in entries if entry.event == event), None)
-        if event not in present and len(path) == 3 and root["hooks"][event][path[2]] == wanted:
-            present.add(event)
+        here = Entry(event, root["hooks"][event][path[2]]) if len(path) == 3 else None
+        if here in missing:
+            missing.remove(here)
         else:
             doomed.append(path)
     text = _without(text, doomed, form, kept=[entry.event for entry in entries])
@@ -61,14 +61,17 @@ def merged(text: str | None, entries: Sequence[Entry], form: Form, is_ours: IsOu
     for key, value in (form.base or {}).items():
         if key not in held:
             text = append(text, (), value, key=key, dialect=form.dialect)
-    missing = [entry for entry in entries if entry.event not in present]
-    if missing and "hooks" not in held:
-        return append(text, (), {entry.event: [dict(entry.value)] for entry in missing}, key="hooks", dialect=form.dialect)
+    by_event: dict[str, list[dict[str, Any]]] = {}
     for entry in missing:
-        if entry.event in held["hooks"]:
-            text = append(text, ("hooks", entry.event), dict(entry.value), dialect=form.dialect)
-        else:
-            text = append(text, ("hooks",), [dict(entry.value)], key=entry.event, dialect=form.dialect)
+        by_event.setdefault(entry.event, []).append(dict(entry.value))
+    if missing and "hooks" not in held:
+        return append(text, (), by_event, key="hooks", dialect=form.dialect)
+    for event, values in by_event.items():
+        if event not in held["hooks"]:
+            text = append(text, ("hooks",), values, key=event, dialect=form.dialect)
+            continue
+        for value in values:
+            text = append(text, ("hooks", event), value, dialect=form.dialect)
     return text
 
 

@@ -89,6 +89,7 @@ class Event:
     limit_s: int = 5
     matcher: str | None = None
     since: tuple[int, ...] = ()  # the first version that knows it; an unknown name can void the whole file
+    parks: bool = False  # a second call, which waits in the background until there is a reason to wake the session
 
 
 Values = Iterator[tuple[str, object]]
@@ -185,7 +186,7 @@ class SettingsHooks:
 
     def _found(self, place: str, value: object, hook: HookCommand, runs_once: str) -> Iterator[Found]:
         for event, command in commands(value, self.form):
-            if hook.is_called_by(command):
+            if hook.is_called_by(command) and not hook.parks(command):
                 yield Found(event, command, place, runs_once if self.equal_lines_run_once else "")
 
 

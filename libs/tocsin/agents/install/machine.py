@@ -14,6 +14,9 @@ from tocsin.agents.install.settings_file import read, replace_file
 HOOK = PurePosixPath(".local/share/tocsin/hook")
 """The hook command below the home. It never moves: Codex switches off hooks whose command line has changed."""
 
+PARK = "park"
+"""What the hook command is told, in place of an event, when it is to wait for a wake rather than to report."""
+
 VERSION_S_MAX = 10
 """How long an agent may take to say its version."""
 
@@ -49,6 +52,10 @@ class HookCommand:
     def is_called_by(self, command: object) -> bool:
         """Whether `command` reaches the hook command in any way, as in `sh .../hook claude`."""
         return any(self._is_it(word) for word in _words(command))
+
+    def parks(self, command: object) -> bool:
+        """Whether `command` waits for a wake, and so reports nothing."""
+        return _words(command)[-1:] == [PARK]
 
     def _is_it(self, word: str) -> bool:
         parts = PurePosixPath(word).parts

@@ -14,12 +14,18 @@ const EVENTS = {
   session_shutdown: plain,
 }
 
+const IDLE = ["session_start", "agent_end", "agent_settled"]
+const OVER = ["before_agent_start", "agent_start", "session_shutdown"]
+
 export default function (pi) {
   for (const [name, cut] of Object.entries(EVENTS)) {
     pi.on(name, async (event, ctx) => {
       try {
-        const payload = { ...cut(event ?? {}), session: ctx?.sessionManager?.getSessionId?.(), idle: ctx?.isIdle?.() }
-        tell("pi", ctx?.cwd ?? process.cwd(), name, payload)
+        const session = ctx?.sessionManager?.getSessionId?.()
+        const cwd = ctx?.cwd ?? process.cwd()
+        tell("pi", cwd, name, { ...cut(event ?? {}), session, idle: ctx?.isIdle?.() })
+        if (session && IDLE.includes(name)) park("pi", session, cwd, (text) => pi.sendUserMessage(text, { deliverAs: "followUp" }))
+        if (session && OVER.includes(name)) leave(session)
       } catch {
         // A shape that we do not know is no event for us.
       }
