@@ -1,0 +1,1 @@
+"""Its decisions: no I/O, no clock, no chance."""
