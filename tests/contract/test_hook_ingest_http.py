@@ -45,6 +45,13 @@ class RecordingBus:
     async def birth(self, subject) -> str:
         raise Unavailable("nobody asks")
 
+    async def ask(self, subject, body, *, timeout_s):
+        raise Unavailable("nobody to ask")
+
+    @asynccontextmanager
+    async def hear(self, subject, handler) -> AsyncIterator[None]:
+        yield
+
 
 class Ingest:
     """A running service, and how to speak to it in bytes."""

@@ -26,6 +26,7 @@ from tocsin.hook_ingest.border import Border
 from tocsin.hook_ingest.core.payload import BODY_BYTES_MAX, Envelope, parse, report
 from tocsin.hook_ingest.credentials import Credentials, read_credentials
 from tocsin.hook_ingest.envelope import read_envelope
+from tocsin.hook_ingest.idle import IdleHooks
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
@@ -81,6 +82,9 @@ class RecordingBus:
             raise Unavailable("away")
         return "b1"
 
+    async def ask(self, subject, body, *, timeout_s):
+        raise Unavailable("nobody to ask")
+
 
 class Ingest:
     """The whole HTTP service but its server."""
@@ -94,7 +98,7 @@ class Ingest:
         self.publisher = Publisher(bus, self.clock, self.account, answer_first=answer_first)
         hooks = HookIngest(
             agents=AGENTS, border=border, credentials=credentials, keyed=lambda text: "hash", host=HostId("here"), show_text=show_text,
-            publisher=self.publisher, clock=self.clock, account=self.account,
+            publisher=self.publisher, clock=self.clock, account=self.account, idle=IdleHooks(bus),
         )  # fmt: skip
         front = Front(hooks, rest_of(bus, self.account, tuple(AGENTS)), border, credentials, self.account)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url=f"http://127.0.0.1:{PORT}")

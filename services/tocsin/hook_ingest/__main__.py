@@ -14,10 +14,12 @@ from tocsin.bus.bus import Bus
 from tocsin.bus.nats_bus import connect
 from tocsin.contract.ids import HostId
 from tocsin.contract.refusals import Refusal
+from tocsin.contract.subjects import WAKE_DUE
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import Front, rest_of
 from tocsin.hook_ingest.border import Border
 from tocsin.hook_ingest.credentials import read_credentials
+from tocsin.hook_ingest.idle import IdleHooks, Parking
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
@@ -166,7 +168,12 @@ def listen(address: str, port: int) -> socket.socket:
     return bound
 
 
-async def serve(settings: IngestSettings, bus: Bus, clock: Clock, on_start: Callable[[int], None] = lambda port: None) -> None:
+async def serve(
+    settings: IngestSettings,
+    bus: Bus,
+    clock: Clock,
+    on_start: Callable[[int], None] = lambda port: None,
+) -> None:
     """Take hooks until cancelled, then answer those in flight. `on_start` is told the port. Raises CannotStart."""
     credentials = needed(read_credentials(settings.hook_credential, settings.command_credential))
     keyed = needed(read_keyed(settings.hash_key))
@@ -177,6 +184,7 @@ async def serve(settings: IngestSettings, bus: Bus, clock: Clock, on_start: Call
     account = Account(clock)
     border = Border.around(port, settings.allowed_hosts, settings.allowed_origins)
     publisher = Publisher(bus, clock, account, answer_first=settings.ack == "async")
+    idle = IdleHooks(bus)
     hooks = HookIngest(
         agents=AGENTS,
         border=border,
@@ -185,6 +193,17 @@ async def serve(settings: IngestSettings, bus: Bus, clock: Clock, on_start: Call
         host=HostId(settings.host),
         show_text=settings.show_text == "prompts",
         publisher=publisher,
+        clock=clock,
+        account=account,
+        idle=idle,
+    )
+    parking = Parking(
+        Front(hooks, rest_of(bus, account, tuple(AGENTS)), border, credentials, account),
+        agents=AGENTS,
+        border=border,
+        credentials=credentials,
+        host=HostId(settings.host),
+        idle=idle,
         clock=clock,
         account=account,
     )
@@ -197,7 +216,7 @@ async def serve(settings: IngestSettings, bus: Bus, clock: Clock, on_start: Call
 
     server = Server(
         uvicorn.Config(
-            Front(hooks, rest_of(bus, account, tuple(AGENTS)), border, credentials, account),
+            parking,
             http=type("CountedHttp", (LimitedHttp,), {"account": account}),
             interface="asgi3",
             ws="none",
@@ -215,9 +234,11 @@ async def serve(settings: IngestSettings, bus: Bus, clock: Clock, on_start: Call
     )
     serving = asyncio.create_task(server.serve([bound]))
     try:
-        await asyncio.shield(serving)
+        async with bus.hear(WAKE_DUE, parking.stir):
+            await asyncio.shield(serving)
     finally:
         hooks.hurry()
+        parking.close()
         server.stop()
         await serving
         await publisher.drain()

@@ -16,6 +16,7 @@ from tocsin.hook_ingest.asgi import Receive, Scope, Send, answer_refusal
 from tocsin.hook_ingest.border import Border, joined
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import HEADERS
+from tocsin.hook_ingest.idle import PARK_PATH, PARK_S, SESSION_HEADER
 from tocsin.hook_ingest.publisher import SAY_S_MAX
 from tocsin.hook_ingest.service import HOOK_PATH, HookIngest
 
@@ -103,6 +104,7 @@ def rest_of(bus: Bus, account: Account, agents: tuple[str, ...]) -> FastAPI:
         if app.openapi_schema is None:
             app.openapi_schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
             app.openapi_schema["paths"][f"{HOOK_PATH}{{agent}}"] = {"post": hook_route(agents)}
+            app.openapi_schema["paths"][f"{PARK_PATH}{{agent}}"] = {"get": park_route(agents)}
             app.openapi_schema.setdefault("components", {})["securitySchemes"] = {"hook": {"type": "http", "scheme": "bearer"}}
         return app.openapi_schema
 
@@ -139,9 +141,34 @@ def hook_route(agents: tuple[str, ...]) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
         "responses": {
             "204": {"description": "Taken: on record, or an event that means nothing."},
+            "200": {
+                "description": "Taken, and there is mail for this session: the agent's own JSON for an idle hook that is to go on.",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            },
             **{
                 str(status): {"description": "; ".join(some), "content": {"application/json": {"schema": refusal}}}
                 for status, some in sorted(meanings.items())
             },
+        },
+    }
+
+
+def park_route(agents: tuple[str, ...]) -> dict[str, Any]:
+    """The route where handlers wait beside idle sessions, in OpenAPI's words."""
+    return {
+        "summary": "Wait until an idle session has mail",
+        "operationId": "park",
+        "security": [{"hook": []}],
+        "parameters": [
+            {"name": "agent", "in": "path", "required": True, "schema": {"type": "string", "enum": list(agents)}},
+            {"name": SESSION_HEADER.decode().title(), "in": "header", "required": True, "schema": {"type": "string"}},
+        ],
+        "responses": {
+            "200": {
+                "description": "There is mail: one line to hand to the agent.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+            "204": {"description": f"Nothing in {PARK_S:.0f} seconds: ask again."},
+            "409": {"description": "A newer handler of this session waits in your place: end."},
         },
     }

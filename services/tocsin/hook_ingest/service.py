@@ -1,4 +1,4 @@
-"""The hook route: admit, read, understand, say, answer.
+"""The hook route: admit, read, understand, say, answer; an idle hook with what there is to say to its session.
 
 An ASGI callable of its own, because a framework around it would cost more than all that it does.
 """
@@ -12,9 +12,10 @@ from tocsin.contract.refusals import Code, Refusal
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.asgi import Bodies, Disconnected, Receive, Scope, Send, answer_nothing, answer_refusal
 from tocsin.hook_ingest.border import Border, Headers, check_json, joined
-from tocsin.hook_ingest.core.payload import parse, report
+from tocsin.hook_ingest.core.payload import Payload, parse, report
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import read_envelope
+from tocsin.hook_ingest.idle import IdleHooks, answer_body, goes_on
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.runtime.clock import Clock
 
@@ -40,6 +41,7 @@ class HookIngest:
         publisher: Publisher,
         clock: Clock,
         account: Account,
+        idle: IdleHooks,
     ) -> None:
         self._agents = agents
         self._border = border
@@ -50,10 +52,11 @@ class HookIngest:
         self._publisher = publisher
         self._clock = clock
         self._account = account
+        self._idle = idle
         self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: 204, or a refusal with its status."""
+        """Answer one request: 204, 200 with the agent's own JSON for an idle hook that is to go on, or a refusal with its status."""
         at_ms = self._clock.now_ms()
         headers = joined(scope["headers"])
         agent = self._admit(scope["method"], scope["path"].removeprefix(HOOK_PATH), headers)
@@ -94,8 +97,10 @@ class HookIngest:
             self._account.refuse(body)
             await answer_refusal(body, send, unread=receive)
             return
-        reported = self._understand(agent, headers, body, at_ms)
-        del body  # up to BODY_BYTES_MAX, and the bus may take its time
+        payload = parse(body)
+        reported = payload if isinstance(payload, Refusal) else self._understand(agent, headers, payload, at_ms)
+        is_continued = isinstance(payload, Payload) and goes_on(payload)
+        del body, payload  # up to BODY_BYTES_MAX, and the bus may take its time
         if reported is None:
             self._account.meaningless[agent.name] += 1
             await answer_nothing(send)
@@ -106,13 +111,17 @@ class HookIngest:
             await answer_refusal(refusal, send)
             return
         self._account.published[agent.name] += 1
-        await answer_nothing(send)
+        answer = None
+        if isinstance(reported, HookReported):
+            # On record first: what is said to the agent never costs the event.
+            answer = await self._idle.answer(agent, reported, is_continued)
+        if answer is None:
+            await answer_nothing(send)
+        else:
+            await answer_body(answer, send)
 
-    def _understand(self, agent: Agent, headers: Headers, body: bytes, at_ms: int) -> HookReported | Refusal | None:
+    def _understand(self, agent: Agent, headers: Headers, payload: Payload, at_ms: int) -> HookReported | Refusal | None:
         envelope = read_envelope(headers, self._host)
         if isinstance(envelope, Refusal):
             return envelope
-        payload = parse(body)
-        if isinstance(payload, Refusal):
-            return payload
         return report(agent, envelope.event, payload, envelope, at_ms, self._keyed, show_text=self._show_text)
