@@ -1,6 +1,7 @@
 """Agents found below real terminals, and identities that no other process can take over."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from support import Deadline
 from tmux_server import TmuxServer, an_agent
 from tocsin.pane_host.core.liveness import Server
 from tocsin.pane_host.memory import Memory, of_this_boot, recall, remember, with_servers
-from tocsin.pane_host.processes import PortableTable, ProcTable, Residents, boot_began_ms, boot_id
+from tocsin.pane_host.processes import PortableTable, ProcTable, Residents, boot_began_ms, boot_id, words_of
 
 BEGAN_MS = boot_began_ms()
 TABLES = [PortableTable(), *([ProcTable(BEGAN_MS)] if sys.platform == "linux" else [])]
@@ -69,15 +70,16 @@ def test_the_agent_in_front_is_the_one_that_a_person_sees(residents, server):
 
 
 def test_a_daemon_without_a_terminal_is_not_in_the_pane(residents, server, tmp_path):
-    mark = tmp_path / "started"
-    number = server.open(
-        f"python3 -c \"import os; os.fork() or (os.setsid(), open('{mark}', 'w'), os.execvp('sleep', ['codex', '300']))\"; exec sleep 300"
-    )
+    told = tmp_path / "pid"
+    program = f"import os; os.fork() or (os.setsid(), open('{told}', 'w').write(str(os.getpid())), os.execvp('sleep', ['codex', '300']))"
+    number = server.open(f'python3 -c "{program}"; exec sleep 300')
     for _ in Deadline(5, "the daemon has started"):
-        if mark.exists():
+        if told.exists() and told.read_text() and words_of(int(told.read_text()))[:1] == ("codex",):
             break
-    assert lives_in(residents, server, number, None) is None
-    server.tmux("kill-server")
+    try:
+        assert lives_in(residents, server, number, None) is None
+    finally:
+        os.kill(int(told.read_text()), signal.SIGKILL)
 
 
 def test_a_terminal_that_cannot_be_seen_is_left_out_rather_than_called_empty(residents):

@@ -177,6 +177,14 @@ async def test_a_server_that_does_not_answer_says_nothing_and_holds_nobody_up(se
         os.kill(pid, signal.SIGCONT)
 
 
+async def test_a_server_that_dies_right_after_its_answer_keeps_the_start_time_that_proves_its_end(server):
+    server.open("exec sleep 300")
+    starts = [5_000, None]
+    tmux = Tmux((), lambda pid: starts.pop(0))
+    assert (await seen(tmux)).server == (await seen(tmux)).server
+    assert starts == []
+
+
 async def test_without_tmux_there_is_nothing_to_see_and_no_failure(server, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     tmux = eyes()

@@ -9,6 +9,7 @@ import pytest
 
 from tocsin.contract.ids import worktree_id
 from tocsin.pane_host import worktrees as module
+from tocsin.pane_host.core.placement import TRASH
 from tocsin.pane_host.git import Git, top_of
 from tocsin.pane_host.worktrees import EXAMINE_EVERY_MS, LIST_EVERY_MS, PLAIN_KEPT_MS, Sought, Worktrees
 
@@ -76,6 +77,11 @@ async def test_a_repository_shows_all_its_worktrees_with_the_folders_name_and_th
     main = str(repository)
     assert rows == {("app", "main", main), ("app-login", "feat/login", main), ("app-look", None, main)}
     assert {known.worktree for known in found.values()} == set(found)
+
+
+async def test_a_worktree_that_waits_in_the_trash_is_not_shown(eyes, repository):
+    git(repository, "worktree", "add", "-b", "b", f"../{TRASH}/linked")
+    assert await names(eyes, repository) == {str(repository): "main"}
 
 
 async def test_a_repository_is_found_from_any_folder_inside_any_of_its_worktrees(eyes, repository):

@@ -23,6 +23,7 @@ from tocsin.contract.subjects import PANE_SEEN, PANE_STATUS, PANE_TITLED, WORKTR
 from tocsin.pane_host import last_values, service
 from tocsin.pane_host.__main__ import alone, build
 from tocsin.pane_host.last_values import LastValues
+from tocsin.pane_host.memory import recall
 from tocsin.pane_host.settings import PaneHostSettings
 from tocsin.pane_host.sight import sight
 from tocsin.runtime.clock import SystemClock
@@ -158,6 +159,19 @@ async def test_a_server_that_died_while_pane_host_was_away_is_proven_gone_from_m
     server.end()
     async with at_work(bus, state):
         await said(bus, PANE_SEEN, name, lambda seen: not seen.live)
+
+
+async def test_a_look_that_comes_before_the_former_values_are_heard_loses_no_proof(bus, server, state):
+    name = server.name_of(server.open(an_agent("claude")))
+    async with at_work(bus, state):
+        await said(bus, PANE_SEEN, name, lambda seen: seen.agent == "claude")
+    server.end()
+    terminals = build(bus, PaneHostSettings(host=HOST), state, state.parent).terminals
+    await terminals.look({})
+    assert [known.socket for known in recall(state).servers] == [server.socket]
+    terminals.former_heard = True
+    await terminals.look({})
+    assert recall(state).servers == ()
 
 
 async def test_a_terminal_of_a_server_that_was_never_seen_is_not_declared_dead(bus, server, state):

@@ -11,6 +11,7 @@ from tocsin.contract.ids import HostId, WorkspaceId
 from tocsin.contract.subjects import PANE_SEEN, PANE_TITLED, WORKTREE_KNOWN
 from tocsin.pane_host.core.facts import Speaker
 from tocsin.pane_host.git import Git
+from tocsin.pane_host.hands.wiring import hands_of
 from tocsin.pane_host.last_values import LastValues
 from tocsin.pane_host.memory import new_life, of_this_boot, recall
 from tocsin.pane_host.processes import Residents, boot_began_ms, boot_id, table_of_this_machine
@@ -56,15 +57,14 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path) -> Pane
     git = Git()
     values = LastValues(bus, clock)
     seen, titled, known_worktrees = values.family(PANE_SEEN), values.family(PANE_TITLED), values.family(WORKTREE_KNOWN)
-    return PaneHost(
+    residents = Residents(table, boot)
+    host = PaneHost(
         bus=bus,
         clock=clock,
         speaker=speaker,
         values=values,
         tmux=tmux,
-        terminals=Terminals(
-            tmux, Residents(table, boot), seen=seen, titled=titled, speaker=speaker, clock=clock, state=state, memory=memory
-        ),
+        terminals=Terminals(tmux, residents, seen=seen, titled=titled, speaker=speaker, clock=clock, state=state, memory=memory),
         transcripts=Transcripts(home),
         git=git,
         worktrees=Worktrees(git, clock, speaker.host, speaker.workspace, home),
@@ -72,6 +72,8 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path) -> Pane
         spool=Spool(state, clock),
         configured=settings.listed(settings.repositories),
     )
+    host.hands = hands_of(bus, host, residents, seen, settings, state)
+    return host
 
 
 async def main() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.pane_host.core.checkouts import Listed, branch_of, read_list
+from tocsin.pane_host.core.placement import TRASH
 from tocsin.pane_host.programs import ask
 
 LIST_S_MAX = 10.0
@@ -114,13 +115,15 @@ class Git:
         self._nul = True  # git before 2.36 knows no -z for the list of worktrees
 
     async def worktrees(self, common_dir: str) -> list[Listed] | None:
-        """The checkouts of a repository, the main one first; None when git does not answer."""
+        """The checkouts of a repository, the main one first, without removed ones that wait in the trash; None when git does not answer."""
         words = ("--git-dir", common_dir, "worktree", "list", "--porcelain")
         listed = await self._ask(LIST_S_MAX, *words, *(("-z",) if self._nul else ()))
         if listed is None and self._nul and await self._ask(LIST_S_MAX, *words) is not None:
             self._nul = False
             listed = await self._ask(LIST_S_MAX, *words)
-        return None if listed is None else read_list(listed, "\0" if self._nul else "\n")
+        if listed is None:
+            return None
+        return [entry for entry in read_list(listed, "\0" if self._nul else "\n") if TRASH not in entry.path.split("/")]
 
     async def dirty(self, top: str) -> bool | None:
         """Whether anything is changed or new in a checkout; None when git does not tell in time."""

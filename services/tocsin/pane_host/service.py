@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -44,6 +45,14 @@ SIGHT_AGAIN_MS = 30_000
 TRANSCRIPT_ROOTS: Mapping[str, str] = {agent.name: agent.transcript_root for agent in AGENTS.values() if agent.transcript_root}
 
 
+class Beside(Protocol):
+    """Another half of this host."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
 @dataclass
 class PaneHost:
     """The eyes of one host."""
@@ -60,7 +69,13 @@ class PaneHost:
     known_worktrees: Family[WorktreeKnown]
     spool: Spool
     configured: tuple[str, ...] = ()
+    hands: "Beside | None" = None
+    """What acts on what the eyes see; ends with them."""
     statuses: dict[PaneId, PaneStatus] = field(default_factory=dict)
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
+    """All terminals have been looked at once."""
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """The last status of every pane has been heard."""
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
     _turns: asyncio.Event = field(default_factory=asyncio.Event)
     _places: asyncio.Event = field(default_factory=asyncio.Event)
@@ -81,6 +96,8 @@ class PaneHost:
             loops.create_task(self._examine_worktrees())
             loops.create_task(self._deliver_spool())
             loops.create_task(self._tell_sight())
+            if self.hands is not None:
+                loops.create_task(self.hands.run())
 
     # ------------------------------------------------------------ hearing
 
@@ -91,6 +108,7 @@ class PaneHost:
                 for heard in batch:
                     self.terminals.adopt(heard.body)
                 if not batch:
+                    self.terminals.former_heard = True
                     self._nudge()
                     return
 
@@ -111,6 +129,8 @@ class PaneHost:
                     self._take(heard.body)
                 if batch:
                     self._turns.set()
+                else:
+                    self.heard.set()
 
     def _take(self, status: PaneStatus) -> None:
         before = self.statuses.get(status.pane)
@@ -143,6 +163,7 @@ class PaneHost:
             folders = self._sought()
             if await self.terminals.look(hooked):
                 self._changed_ms = self.clock.awake_ms()
+            self.looked.set()
             if self._sought() != folders:
                 self._places.set()
             await _wait(self._hurry, wait_ms(self.clock.awake_ms() - self._changed_ms) / 1000)

@@ -12,6 +12,14 @@ class PaneHostSettings(Settings):
     """TOCSIN_TMUX_SOCKETS: sockets of tmux servers outside tmux's own folder, which is always looked into."""
     repositories: str = ""
     """TOCSIN_REPOSITORIES: repositories or plain folders to show before anybody works there."""
+    worktrees: str = ""
+    """TOCSIN_WORKTREES: a folder for all new worktrees; empty: beside each repository, in `<its name>-worktrees`."""
+    tmux_server: str = "tocsin"
+    """TOCSIN_TMUX_SERVER: name of the tmux server (`tmux -L`) in which agents are started."""
+    space_mib_min: int = 256
+    """TOCSIN_SPACE_MIB_MIN: with less free space than that (MiB) no worktree is made."""
+    setup_s_max: float = 1800
+    """TOCSIN_SETUP_S_MAX: a setup command that takes longer (seconds) has failed."""
 
     def listed(self, value: str) -> tuple[str, ...]:
         """The entries of one of the lists."""

@@ -58,6 +58,8 @@ class Terminals:
         self.known: dict[PaneId, Terminal] = {}
         self.former: dict[PaneId, tuple[Server, str]] = {}
         """Panes that an earlier life saw alive, with their locators."""
+        self.former_heard = False
+        """Set when all of them have been adopted; until then every server in the memory may be the proof of an end."""
         self.looks: list[Look] = []
         self.hidden: set[PaneId] = set()
         """Panes whose processes cannot be seen from here."""
@@ -197,6 +199,8 @@ class Terminals:
         """Keep in mind the servers that answer, and those whose panes have not ended."""
         servers = {answer.server for answer in answers}
         servers |= {terminal.server for terminal in self.known.values()} | {server for server, _ in self.former.values()}
+        if not self.former_heard:
+            servers |= {Server(one.socket, one.pid, one.started_ms) for one in self._memory.servers}
         now = with_servers(self._memory, servers)
         if now == self._memory and self._unwritten == "":
             return

@@ -67,6 +67,7 @@ class Tmux:
         self._started_ms = started_ms
         self._mark = secrets.token_hex(8)
         self._silent: dict[str, tuple[float, Look]] = {}
+        self._servers: dict[str, Server] = {}
         self._deserted: dict[str, tuple[int, int] | None] = {}
         self._environment = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
         self.program = shutil.which("tmux")
@@ -113,9 +114,17 @@ class Tmux:
             return Look(path, why=f"no answer within {CALL_S_MAX:g} s")
         listing = read(answer.output.decode(errors="replace"), self._mark)
         if listing is not None:
-            server = Server(path, listing.pid, self._started_ms(listing.pid))
-            return Look(path, server, listing, None if listing.complete else "it answered in part")
+            return Look(path, self._server(path, listing.pid), listing, None if listing.complete else "it answered in part")
         if _refuses(path):
             self._deserted[path] = _identity(path)
             return Look(path)
         return Look(path, why=answer.errors.decode(errors="replace").strip().partition("\n")[0] or f"tmux ended with {answer.code}")
+
+    def _server(self, path: str, pid: int) -> Server:
+        """The life that has answered. One that died since keeps the start time that it was seen with: the proof of its end."""
+        started_ms = self._started_ms(pid)
+        before = self._servers.get(path)
+        if started_ms is None and before is not None and before.pid == pid:
+            return before
+        server = self._servers[path] = Server(path, pid, started_ms)
+        return server

@@ -1,0 +1,63 @@
+"""Says facts: each is in its order's journal first, and is said again until the bus has it on record. In order."""
+
+import asyncio
+from collections import deque
+
+from tocsin.bus.bus import Bus, Unavailable
+from tocsin.contract.hosting import HostFact
+from tocsin.contract.subjects import HOST_FACT
+from tocsin.pane_host.core.steps import fact_id
+from tocsin.pane_host.hands.journal import Page
+from tocsin.runtime.logs import log
+
+RETRY_S = 0.5
+
+
+class Telling:
+    """Facts on their way to the bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._waiting: deque[tuple[Page, int]] = deque()
+        self._more = asyncio.Event()
+        self._said = asyncio.Condition()
+        self._away = False
+
+    def tell(self, page: Page, fact: HostFact) -> int:
+        """Have a fact said; returns its number in its order."""
+        number = page.fact(fact)
+        self.again(page, number)
+        return number
+
+    def again(self, page: Page, number: int) -> None:
+        """Have a noted fact said, whether or not it was said before."""
+        self._waiting.append((page, number))
+        self._more.set()
+
+    async def until_said(self, page: Page, number: int) -> None:
+        """Wait until the bus has it on record."""
+        async with self._said:
+            await self._said.wait_for(lambda: number in page.account.said)
+
+    async def run(self) -> None:
+        """Say what is told, until cancelled."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            while self._waiting:
+                page, number = self._waiting[0]
+                fact = page.account.facts[number]
+                try:
+                    await self._bus.say(HOST_FACT, fact, msg_id=fact_id(fact, number))
+                except Unavailable as error:
+                    if not self._away:
+                        self._away = True
+                        log("facts.wait", "warning", why=str(error))
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                self._away = False
+                self._waiting.popleft()
+                if number not in page.account.said:
+                    page.said(number)
+                async with self._said:
+                    self._said.notify_all()
