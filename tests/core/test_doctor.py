@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tocsin.cli.doctor import Agent, Facts, Level, Server, examine
+from tocsin.cli.doctor import SERVICES, Agent, Facts, Level, Server, examine
 from tocsin.runtime.instance import Child, Endpoint, Identity, Keeper
 
 ENDPOINT = Endpoint(
@@ -21,7 +21,7 @@ WELL = Facts(
     held=True,
     children=(Child(name="sorter", process=Identity(1, "a"), restarts=1, last_exit="SIGKILL"),),
     bus=Server(True, False, "2.15.1", {"store_dir": "/s/nats/store/jetstream", "sync_always": True}),
-    clients=("status-store", "sorter", "hook-ingest", "pane-host", "tocsin"),
+    clients=(*SERVICES, "tocsin"),
     poison=0,
     store=Server(True, False, "9.1.2", {"maxmemory-policy": "noeviction", "appendonly": "yes"}),
     health=200,
@@ -70,7 +70,7 @@ ILLS = [
     ("store forgets", replace(WELL, store=a_store(appendonly="no")), "store", "a restart empties it"),
     ("j09: an open bus", replace(WELL, bus=replace(WELL.bus, open_to_all=True)), "links", "bus: anybody who reaches it may read and write"),
     ("j09: an open store", replace(WELL, store=replace(WELL.store, open_to_all=True)), "links", "store: anybody"),
-    ("a service is away", replace(WELL, clients=("status-store", "hook-ingest", "pane-host")), "services", "sorter is not connected"),
+    ("a service is away", replace(WELL, clients=tuple(name for name in SERVICES if name != "sorter")), "services", "sorter is not connected"),
     ("a service does not stay up", replace(WELL, children=a_child(None, "exit code 1")), "services", "sorter is down: exit code 1"),
     ("a service comes and goes", replace(WELL, children=a_child(Identity(1, "a"), "SIGSEGV")), "services", "restarted 9 times"),
     ("an agent does not report", replace(WELL, agents=(Agent("Codex", True, False),)), "hooks", "Codex does not report here"),

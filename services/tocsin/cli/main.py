@@ -1,7 +1,11 @@
 """The command line: finds the verb, imports its file, runs it.
 
 Each verb is a module of this package with `arguments(parser)`, which adds its options, and `run(args) -> int`,
-which does it and returns the exit code. Exit codes: 0 done, 1 found wanting, 2 bad usage, 3 refused, 4 unavailable.
+which does it and returns the exit code.
+
+Exit codes: 0 done, or kept on this machine for delivery; 1 found wanting, also what did not come about in the time that was
+given (no mail, no answer, no turn start seen); 2 bad usage; 3 refused; 4 unavailable: the same request again; 128 and the
+signal's number when a signal ended it.
 """
 
 import argparse
@@ -22,10 +26,27 @@ VERBS = {
     "jump": "find a worktree and select its tmux pane",
     "hooks": "install, uninstall or check the agents' hooks",
     "doctor": "what is wrong here, and the remedy",
+    "run": "a coordinator's Runs: create, use, list, show, pause, resume, close, purge",
+    "task": "what is to be done: add, list, show, update, accept, reopen, cancel",
+    "worker": "who does it: start, list, show, read, stop, abandon, supersede",
+    "mail": "take, ack, send and answer messages",
+    "gate": "a question on a Task, and its answer",
+    "review": "a review's verdict",
+    "report": "a worker's claim that its work is over",
+    "heartbeat": "a worker lives and is in a phase; wakes nobody",
+    "ask": "a worker's question; waits for the answer",
+    "wakes": "the account of the turns that were caused",
+    "request": "what became of a request whose answer was lost",
+    "custody": "who owns each terminal and worktree that we made",
+    "audit": "git, disk, processes, tmux and ledgers side by side",
+    "ledger": "verify or rebuild what is on record",
+    "mcp": "the loop as tools for agents, over standard input and output",
+    "skill": "the loop in one page, for an agent that is to coordinate",
     "record": "export the last hours of events",
     "replay": "play a recording in virtual time, with no server",
     "rank": "rank worktrees given in a file",
     "asyncapi": "the bus contract as AsyncAPI 3",
+    "refusals": "every refusal code, with its next step",
     "pane-host": "run the hands and eyes of this machine",
     "serve": "run one service (what the containers do)",
     "credentials": "make the credentials of an instance folder, once",

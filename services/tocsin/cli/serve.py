@@ -10,6 +10,9 @@ SERVICES = {
     "status-store": "tocsin.status_store.__main__",
     "sorter": "tocsin.sorter.__main__",
     "hook-ingest": "tocsin.hook_ingest.__main__",
+    "dispatcher": "tocsin.dispatcher.__main__",
+    "mailbox": "tocsin.mailbox.__main__",
+    "release-accountant": "tocsin.release_accountant.__main__",
     "pane-host": "tocsin.pane_host.__main__",
 }
 """Every service and the module whose `main` is it, in the order in which `up` starts them."""

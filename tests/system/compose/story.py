@@ -21,7 +21,7 @@ from tocsin.runtime import instance
 
 ROOT = Path(__file__).parents[3]
 NAME = "tocsin-story"
-SERVICES = {"nats", "valkey", "hook-ingest", "status-store", "sorter"}
+SERVICES = {"nats", "valkey", "hook-ingest", "status-store", "sorter", "dispatcher", "mailbox", "release-accountant"}
 UP_S_MAX = 600
 """The first build fetches every package."""
 
