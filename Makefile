@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up down logs check test test-compose
+.PHONY: help setup up down logs check test acceptance bench test-compose
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -32,6 +32,12 @@ check: $(READY) ## form, types and the rules of the house
 
 test: $(READY) ## all tests, with real servers on free ports
 	$(BIN)/python -m pytest $(ARGS)
+
+acceptance: $(READY) ## the stories of the loop, on the built wheel in a fresh environment, one line each
+	@$(BIN)/python tests/system/acceptance.py $(ARGS)
+
+bench: $(READY) ## figures on this machine, each beside its base; ARGS: commands mail wakes hooks ranking --json
+	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 test-compose: $(READY) ## docker-compose.yml, from nothing to a hook in the list and back
 	$(BIN)/python -m pytest tests/system/compose/story.py $(ARGS)

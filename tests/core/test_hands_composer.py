@@ -52,6 +52,17 @@ def test_a_draft_is_seen_with_its_text(agent, label, text):
     assert not composer.empty
 
 
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+def test_a_composer_has_another_sign_in_the_mode_that_approves_everything(agent):
+    assert read_composer(agent, BY_NAME[agent, "yolo empty"]).empty
+    assert read_composer(agent, BY_NAME[agent, "yolo draft"]).text == "hello draft"
+
+
+@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+def test_what_would_run_as_a_shell_command_is_no_empty_composer(agent):
+    assert not read_composer(agent, BY_NAME[agent, "shell mode"]).empty
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("label", TEXTS)
 def test_our_own_text_is_recognised_as_it_stands_there_or_collapsed(agent, label):

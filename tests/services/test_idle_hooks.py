@@ -344,11 +344,7 @@ async def together(nats_server, store, tmp_path) -> AsyncIterator[Together]:
         connect(nats_server.url, name=service.NAME) as mailbox_bus,
         connect(nats_server.url, name="hook-ingest") as ingest_bus,
         running(service.serve(mailbox_bus, Views(store, MAIL_EVENT.name), CLOCK)),
-        running(
-            server.serve(
-                IngestSettings(state=state, host="h", ingest_port=0), ingest_bus, CLOCK, port.set_result
-            )
-        ) as ingest,
+        running(server.serve(IngestSettings(state=state, host="h", ingest_port=0), ingest_bus, CLOCK, port.set_result)) as ingest,
     ):
         made = Together(bus, await port, state, ingest)
         report = WorkReported(dispatch="r1.t1.1", task="t1", report=Report(outcome=Outcome.SUCCEEDED, body="done"), by=WORKER)

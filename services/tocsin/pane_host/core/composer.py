@@ -70,6 +70,7 @@ class Look:
     below: str = ""
     placeholder: str = ""  # what its first row shows behind the sign when it is empty
     gutter: str = ""  # every row of it begins with that; an empty row stands above the text, an empty one and the model's name below
+    unasked: str = ""  # the sign in its mode that approves everything by itself
     collapsed: str = ""  # how it shows a long pasted text; the groups `lines`, `more` or `chars` count it
 
 
@@ -82,11 +83,19 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
             "▄",
             "▀",
             "   Type your message or @path/to/file",
+            unasked=" *",
             collapsed=r"\[Pasted Text: (?:(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]",
         ),
         "opencode": Look("", gutter="┃", collapsed=r"\[Pasted ~(?P<lines>\d+) lines\]"),
         "pi": Look("", "─", "─", collapsed=r"\[paste #\d+ (?:\+(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]"),
-        "qwen": Look(">", "─", "─", "   Type your message or @path/to/file", collapsed=r"\[Pasted Content (?P<chars>\d+) chars?\]"),
+        "qwen": Look(
+            ">",
+            "─",
+            "─",
+            "   Type your message or @path/to/file",
+            unasked="*",
+            collapsed=r"\[Pasted Content (?P<chars>\d+) chars?\]",
+        ),
     }
 )
 """Agents whose composer we recognise."""
@@ -162,12 +171,14 @@ def read_composer(agent: str | None, screen: Screen) -> Composer:
         return Composer(None)
     find = _box if look.above else _behind_gutter if look.gutter else _at_cursor
     rows = find(screen, look)
-    if rows is None or not plain(rows[0]).startswith(look.sign):
+    first = plain(rows[0]) if rows else ""
+    sign = look.unasked if look.unasked and first.startswith(look.unasked) else look.sign
+    if rows is None or not first.startswith(sign):
         return Composer(None)
-    behind = plain(rows[0])[len(look.sign) :]
+    behind = first[len(sign) :]
     if look.placeholder and behind == look.placeholder and len(rows) == 1:
         return Composer("")
-    text = "\n".join([bright(rows[0])[len(look.sign) :], *map(bright, rows[1:])])
+    text = "\n".join([bright(rows[0])[len(sign) :], *map(bright, rows[1:])])
     lines = [line.replace("\u200b", "").replace("\xa0", " ").strip() for line in text.splitlines()]
     return Composer("\n".join(lines).strip())
 
