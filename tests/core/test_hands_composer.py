@@ -178,6 +178,10 @@ def test_the_enter_is_sent_when_the_composer_holds_exactly_our_text():
     assert may_send(pane(screen=BY_NAME["claude", "pasted line"]), AGENT, LINE, NOW_MS) is None
 
 
+def test_a_key_long_before_it_was_written_does_not_keep_the_enter_back():
+    assert may_send(pane(screen=BY_NAME["claude", "pasted line"], last_key_ms=NOW_MS - 10_000), AGENT, LINE, NOW_MS) is None
+
+
 @pytest.mark.parametrize(
     ("now", "why"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from builders import a_status
 from loop_cli_builders import (
     ANSWERED,
     ASKED,
@@ -71,7 +72,7 @@ from tocsin.contract.run import (
     Where,
     new_run_id,
 )
-from tocsin.contract.subjects import CUSTODY_CMD, MAIL_CMD, RUN_CMD
+from tocsin.contract.subjects import CUSTODY_CMD, MAIL_CMD, PANE_STATUS, RUN_CMD
 from tocsin.pane_host.hands import runner
 from tocsin.pane_host.hands.made import Cabinet, Made
 
@@ -117,6 +118,16 @@ async def test_each_pane_is_bound_to_its_own_run(bus, tocsin):
     assert got[-1].run == "r1"
     async with runs(bus, list={"rows": [], "total": 0, "next": None}):
         assert (await other.refused("run", "show"))["code"] == "run_required"
+
+
+async def test_in_codex_the_pane_is_that_of_its_session_since_its_shells_have_the_environment_of_another(bus, tocsin):
+    await bus.say(PANE_STATUS, a_status(host="h", pane="default.4711.7", agent="codex", session="c1"))
+    async with runs(bus, create=CREATED) as got:
+        for session in ("c1", "c2"):
+            await tocsin.with_(**SERVER, CODEX_SESSION_ID=session).json("run", "create", "x")
+    known, unknown = (command.caller for command in got)
+    assert (known.pane, known.session) == ("default.4711.7", "c1")
+    assert (unknown.pane, unknown.session) == (None, "c2")  # never the pane of whoever started the daemon
 
 
 async def test_a_shell_outside_tmux_is_bound_as_well(bus, tocsin):

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from tocsin.bus.bus import Bus
 from tocsin.cli.lines import write_whole
 from tocsin.contract.ids import HostId, PaneId, digest, tmux_pane, token
+from tocsin.contract.messages import State
 from tocsin.contract.parties import Caller, Role
+from tocsin.contract.subjects import PANE_STATUS
 
 BOUND_S_MAX = 30 * 86_400
 """A remembered Run is forgotten when nothing was bound there for so long."""
@@ -30,14 +33,35 @@ def this_pane() -> PaneId | None:
     return tmux_pane(server, pane) if server and pane else None
 
 
-def caller_here(host: str, person: bool) -> Caller:
+def this_session() -> str | None:
+    """The agent's session in which this command runs, where its shell names that and has the terminal of another: Codex runs
+    all its shells in one daemon, with the environment of whichever pane started that."""
+    return os.environ.get("CODEX_SESSION_ID")
+
+
+async def pane_here(bus: Bus, host: HostId) -> PaneId | None:
+    """The pane to which this command belongs; None when there is none, or nobody knows it. Raises Unavailable."""
+    session = this_session()
+    if session is None or os.environ.get("TOCSIN_PANE"):
+        return this_pane()
+    async with bus.follow(PANE_STATUS, host) as statuses:
+        async for batch in statuses:
+            for heard in batch:
+                if heard.body.session == session and heard.body.state is not State.GONE:
+                    return heard.body.pane
+            if not batch:
+                break
+    return None
+
+
+def caller_here(host: HostId, pane: PaneId | None, person: bool) -> Caller:
     """Who asks from here, outside panes that we started. A coordinator, unless a person says that they decide this themselves."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
     role = Role.PERSON if person else Role.COORDINATOR
-    return Caller(role=role, name=f"{user}@{host}", host=HostId(host), pane=this_pane())
+    return Caller(role=role, name=f"{user}@{host}", host=host, pane=pane, session=this_session())
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +105,12 @@ class Memory:
 
 
 def _place() -> str:
-    """This pane, or this shell's session: its leader's process, which no other can be mistaken for."""
+    """This agent's session, this pane, or this shell's session: its leader's process, which no other can be mistaken for."""
     from tocsin.runtime import instance
 
+    session = this_session()
+    if session is not None:
+        return f"session-{digest(session)}"
     pane = this_pane()
     if pane is not None:
         return f"pane-{token(pane)}"

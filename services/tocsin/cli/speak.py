@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tocsin.cli import shown, typed
-from tocsin.cli.callers import Bound, Memory, caller_here, own_folder
+from tocsin.cli.callers import Bound, Memory, caller_here, own_folder, pane_here
 from tocsin.cli.lines import KEPT, BusLine, FolderLine, Line, Post
 from tocsin.cli.main import AWAY, DONE, REFUSED
 from tocsin.contract.custody import CustodyCommand, CustodyVerb
 from tocsin.contract.faults import Unavailable
+from tocsin.contract.ids import HostId
 from tocsin.contract.mail import EndWait, MailCommand, MailVerb, SendMail
 from tocsin.contract.messages import Body
 from tocsin.contract.parties import Caller, Role
@@ -251,8 +252,8 @@ async def open_speaker(options: Options) -> AsyncIterator[Speaker]:
         # Left out on the way: pane-host tells who asks, whatever a request says.
         caller = Caller(role=Role.WORKER, name=os.environ.get("TOCSIN_DISPATCH") or str(folder))
         reached = instance.endpoint(instance.state_folder(options.state))
-        host = reached.host if reached is not None else os.environ.get("TOCSIN_HOST") or socket.gethostname()
-        yield Speaker(FolderLine(folder), caller, Memory(folder), options, host, True)
+        own = reached.host if reached is not None else os.environ.get("TOCSIN_HOST") or socket.gethostname()
+        yield Speaker(FolderLine(folder), caller, Memory(folder), options, own, True)
         return
     from tocsin.cli import reading
 
@@ -261,7 +262,8 @@ async def open_speaker(options: Options) -> AsyncIterator[Speaker]:
         raise Unavailable(place.message)
     memory = Memory(instance.state_folder(options.state))
     async with _connected(place, options.limit_s) as bus:
-        yield Speaker(BusLine(bus), caller_here(place.host, options.person), memory, options, place.host, False)
+        host = HostId(place.host)
+        yield Speaker(BusLine(bus), caller_here(host, await pane_here(bus, host), options.person), memory, options, host, False)
 
 
 @asynccontextmanager

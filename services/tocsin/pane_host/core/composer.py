@@ -231,7 +231,8 @@ CERTAIN = frozenset({Evidence.OBSERVED, Evidence.INFERRED})
 def at_rest(pane: Pane, wanted: Process | None, now_ms: int, quiet_ms: int) -> Held | None:
     """Why nothing may be typed into a pane, whatever its composer holds; None when nothing stands against it.
 
-    `wanted`: the process for which the text is meant, None for whatever agent is there. `quiet_ms`: so long no key of a person.
+    `wanted`: the process for which the text is meant, None for whatever agent is there. `quiet_ms`: so long no key of a person;
+    0: whenever one came.
     """
     if not pane.there or pane.screen is None or pane.process is None or (wanted is not None and pane.process != wanted):
         return Held.GONE
@@ -245,7 +246,7 @@ def at_rest(pane: Pane, wanted: Process | None, now_ms: int, quiet_ms: int) -> H
         return Held.WORKING
     if pane.status.evidence not in CERTAIN or not pane.status.hooked:
         return Held.UNCERTAIN
-    if pane.last_key_ms is not None and now_ms - pane.last_key_ms < quiet_ms:
+    if quiet_ms and pane.last_key_ms is not None and now_ms - pane.last_key_ms < quiet_ms:
         return Held.RECENT_KEY
     if pane.screen.scrolled:
         return Held.SCROLLED
