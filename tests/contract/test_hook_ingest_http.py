@@ -49,7 +49,7 @@ class RecordingBus:
         raise Unavailable("nobody to ask")
 
     @asynccontextmanager
-    async def hear(self, subject, handler) -> AsyncIterator[None]:
+    async def hear(self, subject, handler, missed) -> AsyncIterator[None]:
         yield
 
 

@@ -307,6 +307,23 @@ async def test_no_more_handlers_are_held_than_there_is_room_for(ingest, bus, mon
     await waiting
 
 
+async def test_a_handler_asks_again_when_mailbox_did_not_answer(bus, ingest, monkeypatch):
+    monkeypatch.setattr(idle, "ASK_AGAIN_S", 0.01)
+    bus.answer = lambda question: nobody(question) if len(bus.questions) < 3 else IdleAnswer(pointer=LINE, wake="w1")
+    assert (await ingest.park()).text.strip() == LINE
+    assert len(bus.questions) == 3
+
+
+async def test_a_handler_looks_again_when_hints_may_have_been_lost(bus, ingest):
+    bus.answer = lambda question: IdleAnswer() if len(bus.questions) < 2 else IdleAnswer(pointer=LINE, wake="w1")
+    waiting = asyncio.create_task(ingest.park())
+    async for _ in Deadline(10, "the handler is parked"):
+        if bus.questions:
+            break
+    ingest.parking.stir_all()
+    assert (await waiting).text.strip() == LINE
+
+
 async def test_what_is_no_parking_goes_on_to_the_rest(ingest):
     assert (await ingest.client.get("/metrics")).status_code == 200
 

@@ -81,8 +81,9 @@ class Bus(Protocol):
         """Answer requests with what `handler` returns; all that serve under one `name` share them. A handler that raises answers nothing."""
         ...
 
-    def hear(self, subject: Subject[B], handler: Callable[[B], None]) -> AbstractAsyncContextManager[None]:
-        """Have `handler` called with each message of a subject that nothing keeps. Hints only: what comes while the bus is away is lost."""
+    def hear(self, subject: Subject[B], handler: Callable[[B], None], missed: Callable[[], None]) -> AbstractAsyncContextManager[None]:
+        """Have `handler` called with each message of a subject that nothing keeps, and `missed` when the bus is back: what was said while
+        it was away is lost."""
         ...
 
     def work(self, subject: Subject[B], *keys: str, name: str) -> AbstractAsyncContextManager["Jobs[B]"]:

@@ -131,6 +131,7 @@ class NatsBus:
         self.poison = 0
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
+        self._missed: list[Callable[[], None]] = []
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._acks = _Acks(client)
 
@@ -283,7 +284,7 @@ class NatsBus:
                 await asyncio.wait(running, timeout=DRAIN_S_MAX)
 
     @asynccontextmanager
-    async def hear(self, subject: Subject[B], handler: Callable[[B], None]) -> AsyncIterator[None]:
+    async def hear(self, subject: Subject[B], handler: Callable[[B], None], missed: Callable[[], None]) -> AsyncIterator[None]:
         """See Bus.hear."""
 
         async def hear(message: Msg) -> None:
@@ -291,9 +292,11 @@ class NatsBus:
                 handler(decode(subject.body, message.data))
 
         subscription = await self.client.subscribe(subject.all, cb=hear)
+        self._missed.append(missed)
         try:
             yield
         finally:
+            self._missed.remove(missed)
             with contextlib.suppress(NatsError):
                 await subscription.unsubscribe()
 
@@ -374,6 +377,8 @@ class NatsBus:
         self.returns += 1
         for reading in self._readings:
             reading.renew()
+        for missed in self._missed:
+            missed()
 
     async def bury(self, subject: str, payload: bytes, reason: str, at_ms: int) -> None:
         """Put a message that nobody can handle where a person can look at it."""

@@ -234,7 +234,7 @@ async def serve(
     )
     serving = asyncio.create_task(server.serve([bound]))
     try:
-        async with bus.hear(WAKE_DUE, parking.stir):
+        async with bus.hear(WAKE_DUE, parking.stir, parking.stir_all):
             await asyncio.shield(serving)
     finally:
         hooks.hurry()

@@ -37,6 +37,9 @@ PARK_PATH = "/park/"
 PARK_S = 55.0
 """How long one request of a parked handler is held; it asks again."""
 
+ASK_AGAIN_S = 1.0
+"""Pause before mailbox is asked again that did not answer."""
+
 PARKED_MAX = 200
 """Parked handlers at once: one for each idle session, well below the connections that there may be."""
 
@@ -57,13 +60,19 @@ class IdleHooks:
         """The body to answer this event with, in the agent's own form; None: it is no idle hook, or there is nothing to say."""
         if not is_idle_hook(agent, reported):
             return None
-        pointer = await self.ask(reported.host, reported.pane, agent, reported.session, reported.at_ms, goes_on=goes_on)
+        try:
+            pointer = await self.ask(reported.host, reported.pane, agent, reported.session, reported.at_ms, goes_on=goes_on)
+        except Unavailable:
+            return None
         return idle_answer(agent.name, pointer).encode() if pointer is not None else None
 
     async def ask(
         self, host: HostId, pane: PaneId | None, agent: Agent, session: str, at_ms: int, *, goes_on: bool = False, parked: bool = False
     ) -> str | None:
-        """The line for this session; None also when nobody answers in time. `goes_on`: its turn was caused by such a line."""
+        """The line for this session, None when there is none. `goes_on`: its turn was caused by such a line.
+
+        Raises Unavailable when nobody answers in time.
+        """
         question = IdleQuestion(
             host=host, pane=pane, agent=agent.name, session=session, stop_hook_active=goes_on, at_ms=at_ms, parked=parked
         )
@@ -71,8 +80,8 @@ class IdleHooks:
         try:
             async with asyncio.timeout(limit_s):
                 answer = await self._bus.ask(MAIL_IDLE, question, timeout_s=limit_s)
-        except (Unavailable, TimeoutError):
-            return None
+        except TimeoutError as error:
+            raise Unavailable("mailbox does not answer in time") from error
         return answer.pointer if isinstance(answer, IdleAnswer) else None
 
 
@@ -129,6 +138,11 @@ class Parking:
         for handler in self._parked.values():
             handler.stirred.set()
 
+    def stir_all(self) -> None:
+        """Have all handlers look: hints may have been lost."""
+        for handler in self._parked.values():
+            handler.stirred.set()
+
     def stir(self, hint: WakeDue) -> None:
         """Have the handlers of a session look; of all sessions on its host when the hint names none."""
         for (host, _, session), handler in self._parked.items():
@@ -178,9 +192,15 @@ class Parking:
                 async with asyncio.timeout(PARK_S):
                     while pointer is None and not (handler.let_go or gone.done() or self._closing):
                         handler.stirred.clear()
-                        pointer = await self._idle.ask(host, None, agent, session, self._clock.now_ms(), parked=True)
+                        again_s: float | None = None
+                        try:
+                            pointer = await self._idle.ask(host, None, agent, session, self._clock.now_ms(), parked=True)
+                        except Unavailable:
+                            again_s = ASK_AGAIN_S
                         if pointer is None:
-                            await handler.stirred.wait()
+                            with contextlib.suppress(TimeoutError):
+                                async with asyncio.timeout(again_s):
+                                    await handler.stirred.wait()
         finally:
             gone.cancel()
             if self._parked.get(key) is handler:
