@@ -5,6 +5,7 @@ on real NATS, Valkey and tmux, with scripted agents. A story passes when every t
 """
 
 import ast
+import os
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,10 @@ def tell(number: int) -> bool:
     """Run one story and say in one line whether it passes; of one that does not, also what failed and where its log is."""
     began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", str(STORIES[number])]
-    done = subprocess.run(command, cwd=TESTS.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    environment = {**os.environ, "TOCSIN_CRASH_MATRIX": "all"}
+    done = subprocess.run(
+        command, env=environment, cwd=TESTS.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     lines = done.stdout.splitlines()
     passes = done.returncode == 0
     took = f"{time.monotonic() - began:.0f} s"

@@ -171,6 +171,17 @@ class Installation:
         parts = [f"--- {path.name}\n" + "\n".join(path.read_text().splitlines()[-30:]) for path in logs]
         return "\n".join(parts)
 
+    def until(self, what: str, holds: Callable[[], Any], seconds: float = 60) -> Any:
+        """Wait for a condition; returns what it came to. When it does not come, the logs say what did."""
+        try:
+            for _ in Deadline(seconds, what):
+                found = holds()
+                if found:
+                    return found
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from error
+        raise AssertionError
+
     # ----------------------------------------------------------- verbs
 
     def run(self, *words: str, cwd: Path | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -230,9 +241,7 @@ class Installation:
 
     def wait_for_mark(self, name: str) -> None:
         """Until a worker has got there."""
-        for _ in Deadline(60, f"a worker marks {name}\n{self.logs()}"):
-            if (self.control / name).exists():
-                return
+        self.until(f"a worker marks {name}", (self.control / name).exists)
 
     def did(self, dispatch: str) -> list[dict[str, Any]]:
         """What the scripted agent of a Dispatch wrote down, oldest first."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from support import Deadline
 from system.loop.installation import AGENT, SCREEN, Installation, Refused
 from tocsin.contract.run import TASK_ENDS
 from tocsin.contract.subjects import CUSTODY_EVENT, HOST_FACT, MAIL_EVENT, RUN_EVENT
@@ -113,11 +112,7 @@ class Run:
 
     def until(self, what: str, holds: Callable[[], Any], seconds: float = 60) -> Any:
         """Wait for a condition; returns what it came to."""
-        for _ in Deadline(seconds, f"{what}\n{self.here.logs()}"):
-            found = holds()
-            if found:
-                return found
-        raise AssertionError
+        return self.here.until(what, holds, seconds)
 
     # ---------------------------------------------------------- the truth
 
@@ -158,11 +153,7 @@ class Coordinator:
 
     def until(self, what: str, holds: Callable[[], Any], seconds: float = 60) -> Any:
         """Wait for a condition; returns what it came to."""
-        for _ in Deadline(seconds, f"{what}\n{self.here.logs()}"):
-            found = holds()
-            if found:
-                return found
-        raise AssertionError
+        return self.here.until(what, holds, seconds)
 
     def is_at_rest(self) -> bool:
         """Whether every turn that has begun has ended."""
@@ -198,11 +189,6 @@ class Coordinator:
     def read(self) -> list[dict[str, Any]]:
         """Every message that it was handed, in order."""
         return [message for step in self.did("mail") if step["code"] == 0 for message in json.loads(step["out"])["messages"]]
-
-
-def disposed(rows: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """How each custody stands."""
-    return {dispatch: row["state"] for dispatch, row in rows.items()}
 
 
 def worktrees(here: Installation, repository: Path) -> set[str]:

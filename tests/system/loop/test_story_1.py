@@ -2,7 +2,7 @@
 
 from support import Deadline
 from system.loop.installation import Installation
-from system.loop.party import Run, disposed, worktrees
+from system.loop.party import Run, worktrees
 from tocsin.contract.custody import CustodyState
 from tocsin.contract.run import SETTLED, DispatchMoved, TaskMoved, VerdictGiven, WorkReported
 
@@ -33,7 +33,7 @@ DISPOSED = frozenset({CustodyState.RELEASED, CustodyState.RETAINED, CustodyState
 
 def coordinate(run: Run, repository: str) -> None:
     """Start what is ready, where it says so each time; accept what is left to the coordinator; ack what is dealt with."""
-    for _ in Deadline(180, f"every Task ends\n{run.here.logs()}"):
+    for _ in Deadline(180, "every Task ends"):
         tasks = run.tasks()
         if run.ended():
             return
@@ -87,14 +87,13 @@ def test_three_independent_workers_a_review_gate_that_depends_on_them_and_one_fi
     assert [event for event in events if isinstance(event, DispatchMoved) and event.to == "failed"] == []
 
     # Every worker with a disposition, every worktree gone or kept for a reason.
-    for _ in Deadline(60, f"every worker has its disposition: {disposed(run.custody())}\n{here.logs()}"):
+    def disposed() -> bool:
         rows = run.custody()
-        if (
-            set(rows) == set(workers)
-            and {row["state"] for row in rows.values()} <= DISPOSED
-            and not any(row.get("obligation") for row in rows.values())
-        ):
-            break
+        return set(rows) == set(workers) and {row["state"] for row in rows.values()} <= DISPOSED
+
+    run.until("every worker has its disposition", disposed)
+    rows = run.custody()
+    assert [row for row in rows.values() if row.get("obligation")] == []
     for worktree in worktrees(here, repository):
         row = next(row for row in rows.values() if worktree in (row["path"], row.get("trash")))
         if worktree == row["path"]:
