@@ -38,11 +38,8 @@ class Moment:
 
     def is_in(self, body: Any, run: str) -> bool:
         """Whether a message of that Run shows it."""
-        of = (
-            getattr(body, "run", None)
-            or getattr(body, "mailbox", "").removeprefix("run:")
-            or getattr(body, "custody", "").partition(".")[0]
-        )
+        named = getattr(body, "dispatch", None) or getattr(body, "custody", None) or getattr(body, "run", None) or body.mailbox
+        of = named.removeprefix("run:").partition(".")[0]
         return of == run and any(self.holds(event) for event in getattr(body, "events", (body,)))
 
 

@@ -67,6 +67,10 @@ class Run:
         """Every Task's row."""
         return {row["task"]: row for row in self.here.ask("task", "list", "--run", self.id, "--limit", "100")["rows"]}
 
+    def answers(self) -> bool:
+        """Whether somebody tells of the Run now."""
+        return self.here.run("run", "show", self.id).returncode == 0
+
     def states(self) -> dict[str, str]:
         """Where every Task stands."""
         return {task: row["state"] for task, row in self.tasks().items()}
