@@ -116,6 +116,7 @@ async def test_h01_a_worker_is_released_and_its_worktree_goes_only_when_nothing_
 async def test_h06_what_an_agent_has_left_behind_is_listed_with_its_age_and_ended_by_its_release(office, tmp_path):
     mine = a_script("setsid sleep 301 &", "sleep 0.1; echo ready", "exec sleep 302")
     started = await office.starts(a_child(a_repository(tmp_path / "app"), command=mine))
+    await until(helpers, "its helper has started")
     left = helpers()
     assert len(left) == 1
     runner = (await office.world.row(DISPATCH)).process
