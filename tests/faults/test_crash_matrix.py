@@ -84,7 +84,7 @@ STEPS: Mapping[str, tuple[Moment, ...]] = {
 VICTIMS = ("dispatcher", "mailbox", "release-accountant", "pane-host", "nats", "valkey", "valkey wiped")
 
 MOMENTS = [(step, moment) for step, moments in STEPS.items() for moment in moments]
-VICTIMS_OF_A_MOMENT = 3
+VICTIMS_OF_A_MOMENT = 1
 
 CELLS = [
     (step, moment, victim)

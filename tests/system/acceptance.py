@@ -38,7 +38,7 @@ def title(story: Path) -> str:
 def tell(number: int) -> bool:
     """Run one story and say in one line whether it passes; of one that does not, also what failed and where its log is."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", str(STORIES[number])]
+    command = [sys.executable, "-m", "pytest", "--no-header", "-p", "no:cacheprovider", "--tb=short", str(STORIES[number])]
     environment = {**os.environ, "TOCSIN_CRASH_MATRIX": "all"}
     done = subprocess.run(
         command, env=environment, cwd=TESTS.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
