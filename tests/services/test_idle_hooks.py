@@ -408,7 +408,8 @@ async def test_a_stop_of_the_service_answers_the_handlers_that_are_parked(togeth
     await together.bus.client.subscribe(MAIL_IDLE.all, cb=hear)
     await together.bus.client.flush()
     stays = asyncio.create_task(together.client.get("/park/claude", headers={"X-Tocsin-Session": "s8"}))
-    async with asyncio.timeout(10):
-        await asked.get()
+    question = asyncio.create_task(asked.get())
+    await asyncio.wait({question, stays}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    assert question.done(), f"it is not parked: {stays}"
     together.ingest.cancel()
     assert (await stays).status_code == 204

@@ -250,7 +250,6 @@ class PaneHost:
     def sight(self) -> sight.Sight:
         """What is seen now, and what is not."""
         terminals = list(self.terminals.known.values())
-        panes_of = {look.socket: len(look.listing.panes) if look.listing else 0 for look in self.terminals.looks}
         counts = self.spool.counts
         waiting = len(self.spool.waiting())
         return sight.Sight(
@@ -258,7 +257,9 @@ class PaneHost:
             life=self.speaker.life,
             host=self.speaker.host,
             at_ms=self.clock.now_ms(),
-            servers=tuple(sight.ServerSight(look.socket, panes_of[look.socket], look.why) for look in self.terminals.looks),
+            servers=tuple(
+                sight.ServerSight(look.socket, len(look.listing.panes) if look.listing else 0, look.why) for look in self.terminals.looks
+            ),
             panes=len(terminals),
             agents=sum(terminal.resident is not None for terminal in terminals),
             worktrees=len(self.known_worktrees.values),
