@@ -6,12 +6,13 @@ import signal
 import pytest
 
 from builders import a_hook, a_host_command, a_run_command, a_status
-from support import Deadline
+from support import Deadline, running
 from tocsin.bus.bus import Overtaken, Unavailable
 from tocsin.bus.nats_bus import BATCH_MAX, connect
+from tocsin.contract.mail import WakeDue
 from tocsin.contract.messages import Kind
 from tocsin.contract.run import CloseRun, PauseRun, Receipt, Refused, RunCommand
-from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, PANE_STATUS, RUN_CMD
+from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, PANE_STATUS, RUN_CMD, WAKE_DUE
 
 
 async def collect(reading, into: list, count: int | None = None) -> None:
@@ -120,6 +121,71 @@ async def test_a_slow_reader_loses_nothing(bus):
             if len(got) >= total:
                 break
     assert got == list(range(1, total + 1))
+
+
+class Board:
+    """What a reader shows: the last status that it was handed of each pane. `held`: it takes nothing while that is cleared."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, int] = {}
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def follow(self, reading) -> None:
+        async for batch in reading:
+            for heard in batch:
+                self.shown[heard.body.pane] = heard.body.seq
+            await self.held.wait()
+
+
+async def say_statuses(bus, numbers: range) -> dict[str, int]:
+    """Say a status of fifty panes in turn; returns what each pane's last one is."""
+    statuses = [a_status(pane=f"P{number % 50}", seq=number) for number in numbers]
+    await bus.say_all(PANE_STATUS, statuses)
+    return {status.pane: status.seq for status in statuses}
+
+
+async def test_i02_a_reader_that_falls_behind_notices_what_it_lost_reads_it_again_and_is_not_slow_for_ever(nats_server, bus, caplog):
+    async with connect(nats_server.url, name="slow", pending_msgs_max=64) as slow, slow.follow(PANE_STATUS) as reading:
+        board = Board()
+        async with running(board.follow(reading)):
+            known = await say_statuses(bus, range(50))
+            async for _ in Deadline(10, "the last value of each pane is known"):
+                if board.shown == known:
+                    break
+            board.held.clear()
+            said = await say_statuses(bus, range(50, 20_050))
+            board.held.set()
+            async for _ in Deadline(20, "each pane shows what was said of it last"):
+                if board.shown == said:
+                    break
+            assert slow.dropped > 0, "the queue of this reader was too small for what came"
+            assert slow.reread >= 50
+            assert f"{slow.dropped} dropped, {slow.reread} read again" in caplog.messages[-1]
+
+            dropped, reread, told = slow.dropped, slow.reread, len(caplog.messages)
+            for first in range(20_050, 20_150, 10):
+                said |= await say_statuses(bus, range(first, first + 10))
+            async for _ in Deadline(10, "each pane shows what was said of it last"):
+                if board.shown == said:
+                    break
+            assert (slow.dropped, slow.reread, len(caplog.messages)) == (dropped, reread, told)
+            assert [(queue.pending_msgs, queue.pending_bytes) for queue in slow.client._subs.values()] == [(0, 0)] * len(slow.client._subs)
+
+
+async def test_i02_who_hears_what_nothing_keeps_is_told_that_a_part_was_lost(nats_server, bus):
+    heard, missed = [], []
+    async with (
+        connect(nats_server.url, name="slow", pending_msgs_max=1) as slow,
+        slow.hear(WAKE_DUE, heard.append, lambda: missed.append(len(heard))),
+    ):
+        await slow.client.flush()
+        for number in range(50):
+            await bus.say(WAKE_DUE, WakeDue(host="h", pane=f"p{number}", wake="w1", session=None, pointer="read your mail", at_ms=0))
+        async for _ in Deadline(10, "each was heard or is known to be lost"):
+            if len(heard) + slow.dropped == 50:
+                break
+        assert len(missed) == slow.dropped > 0
 
 
 async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):

@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.errors import SlowConsumerError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError, NotFoundError
@@ -40,6 +41,13 @@ IN_FLIGHT_MAX = 1000
 HEARTBEAT_S = 5.0
 SILENCE_S_MAX = 3 * HEARTBEAT_S
 """A consumer that says nothing, not even its heartbeat, for so long is made anew."""
+
+PENDING_MSGS_MAX = 512 * 1024
+"""Messages that one subscription holds before it throws more away. nats-py's own figure;
+flow control (32 MB on the way) keeps readings far below it."""
+
+REREAD_S_MIN = 0.2
+"""From one making of a consumer to the next because of a gap: who cannot take what is read again either is not to ask without a pause."""
 
 BATCH_MAX = 256
 """Messages handed over at once: one store pipeline of that size takes about 10 ms."""
@@ -123,15 +131,20 @@ class _Acks:
 class NatsBus:
     """The Bus port over one connection. Made by `connect`."""
 
-    def __init__(self, client: Client, service: str, makes_streams: bool = True) -> None:
+    def __init__(self, client: Client, service: str, makes_streams: bool = True, pending_msgs_max: int = PENDING_MSGS_MAX) -> None:
         self.client = client
         self._makes_streams = makes_streams
+        self.pending_msgs_max = pending_msgs_max
         self.service = service
         self.returns = 0
         self.poison = 0
+        self.dropped = 0
+        """Messages that were thrown away on this side, because nobody took those before them."""
+        self.reread = 0
+        """Messages that were asked for again because one before them was missing."""
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
-        self._missed: list[Callable[[], None]] = []
+        self._missed: dict[Subscription, Callable[[], None]] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._acks = _Acks(client)
 
@@ -291,12 +304,12 @@ class NatsBus:
             with contextlib.suppress(Unreadable):
                 handler(decode(subject.body, message.data))
 
-        subscription = await self.client.subscribe(subject.all, cb=hear)
-        self._missed.append(missed)
+        subscription = await self.client.subscribe(subject.all, cb=hear, pending_msgs_limit=self.pending_msgs_max)
+        self._missed[subscription] = missed
         try:
             yield
         finally:
-            self._missed.remove(missed)
+            del self._missed[subscription]
             with contextlib.suppress(NatsError):
                 await subscription.unsubscribe()
 
@@ -377,8 +390,17 @@ class NatsBus:
         self.returns += 1
         for reading in self._readings:
             reading.renew()
-        for missed in self._missed:
+        for missed in self._missed.values():
             missed()
+
+    def drop(self, subscription: Subscription | None) -> None:
+        """A message of that subscription was thrown away: whoever reads there reads again."""
+        self.dropped += 1
+        for reading in self._readings:
+            if reading.reads_from(subscription):
+                reading.miss()
+        if subscription in self._missed:
+            self._missed[subscription]()
 
     async def bury(self, subject: str, payload: bytes, reason: str, at_ms: int) -> None:
         """Put a message that nobody can handle where a person can look at it."""
@@ -502,16 +524,27 @@ class _Subscribed(Generic[B]):
         self._wake = asyncio.Event()
         self._renew = asyncio.Event()
         self._renew.set()
+        self._missing = False
         self._subscription: Subscription | None = None
         self._life = 0
         self._consumer_seq = 0
         self._initial_left: int | None = None
         self._heard_at = 0.0
+        self._made_at = -REREAD_S_MIN
         self._flow_replies: deque[str] = deque()
 
     def renew(self) -> None:
         """Have the consumer made anew."""
         self._renew.set()
+
+    def miss(self) -> None:
+        """A message is missing: read again."""
+        self._missing = True
+        self.renew()
+
+    def reads_from(self, subscription: Subscription | None) -> bool:
+        """Whether that is where this one's messages come from now."""
+        return self._subscription is subscription
 
     async def keep_alive(self) -> None:
         """Make the consumer whenever it is needed, until cancelled."""
@@ -523,7 +556,10 @@ class _Subscribed(Generic[B]):
             except TimeoutError:
                 if loop.time() - self._heard_at < SILENCE_S_MAX or not self._bus.client.is_connected:
                     continue
+            if self._missing:
+                await asyncio.sleep(max(0.0, self._made_at + REREAD_S_MIN - loop.time()))
             self._renew.clear()
+            self._made_at = loop.time()
             try:
                 await self._make()
             except (TimeoutError, NatsError):
@@ -537,9 +573,10 @@ class _Subscribed(Generic[B]):
                 await self._subscription.unsubscribe()
 
     async def _make(self) -> None:
-        await self.close()
-        client = self._bus.client
-        inbox = client.new_inbox()
+        # First of all: what the old one still delivers, or lacks, is of no concern any more.
+        self._life += 1
+        life = self._life
+        missing, self._missing = self._missing, False
         if self._after is None:
             self._queue.clear()
             start: dict[str, Any] = {"deliver_policy": DeliverPolicy.LAST_PER_SUBJECT}
@@ -549,15 +586,16 @@ class _Subscribed(Generic[B]):
         self._consumer_seq = 0
         self._initial_left = None
         self._flow_replies.clear()
-        self._life += 1
-        life = self._life
+        await self.close()
+        client = self._bus.client
+        inbox = client.new_inbox()
 
         async def hear(message: Msg) -> None:
             # What an abandoned consumer still delivers is not part of the order.
             if life == self._life:
                 self._hear(message)
 
-        self._subscription = await client.subscribe(inbox, cb=hear)
+        self._subscription = await client.subscribe(inbox, cb=hear, pending_msgs_limit=self._bus.pending_msgs_max)
         info = await self._bus._jetstream.add_consumer(
             self._subject.stream,
             ConsumerConfig(
@@ -574,9 +612,16 @@ class _Subscribed(Generic[B]):
             ),
         )
         self._heard_at = asyncio.get_running_loop().time()
+        delivered = info.delivered.consumer_seq if info.delivered else 0
+        to_come = (info.num_pending or 0) + (delivered or 0)
+        if missing:
+            self._bus.reread += to_come
+            logging.getLogger(__name__).warning(
+                "%s: messages were missing, %d are read again (since the start: %d dropped, %d read again)",
+                self._subject.name, to_come, self._bus.dropped, self._bus.reread,
+            )  # fmt: skip
         if self._after is None:
-            delivered = info.delivered.consumer_seq if info.delivered else 0
-            self._initial_left = (info.num_pending or 0) + (delivered or 0)
+            self._initial_left = to_come
             self._wake.set()
 
     def _hear(self, message: Msg) -> None:
@@ -588,11 +633,11 @@ class _Subscribed(Generic[B]):
                 self._flow_replies.append(reply)
                 self._wake.set()
             if int(message.headers.get("Nats-Last-Consumer") or 0) > self._consumer_seq:
-                self.renew()
+                self.miss()
             return
         place = _Place.of(message)
         if place.consumer_seq != self._consumer_seq + 1:
-            self.renew()
+            self.miss()
             return
         self._consumer_seq = place.consumer_seq
         if self._after is not None:
@@ -643,12 +688,18 @@ def read_credential(file: Path) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connect(
-    url: str, *, name: str, state: Path | None = None, credential: str = CREDENTIAL_FILE, makes_streams: bool = True
+    url: str,
+    *,
+    name: str,
+    state: Path | None = None,
+    credential: str = CREDENTIAL_FILE,
+    makes_streams: bool = True,
+    pending_msgs_max: int = PENDING_MSGS_MAX,
 ) -> AsyncIterator[NatsBus]:
     """A bus as service `name`; waits for the server, and for its streams, as long as it takes.
 
     `state`: the instance's folder, which holds the credential file (0600, `user:password`).
-    `makes_streams`: False for one that only reads what services say.
+    `makes_streams`: False for one that only reads what services say. `pending_msgs_max`: what one reader may leave lying.
     """
     came_back: set[asyncio.Task[None]] = set()
 
@@ -657,8 +708,10 @@ async def connect(
         came_back.add(task)
         task.add_done_callback(came_back.discard)
 
-    async def on_error(_error: Exception) -> None:
-        """Told on every failed attempt to connect; the attempt itself goes on."""
+    async def on_error(error: Exception) -> None:
+        """Told on every failed attempt to connect, which itself goes on; and on every message that was thrown away."""
+        if isinstance(error, SlowConsumerError):
+            bus.drop(error.sub)
 
     client = Client()
     await client.connect(
@@ -675,7 +728,7 @@ async def connect(
         # A login in the address is meant: ours would take its place.
         **(read_credential(state / credential) if state and urlsplit(url).username is None else {}),
     )
-    bus = NatsBus(client, name, makes_streams)
+    bus = NatsBus(client, name, makes_streams, pending_msgs_max)
     try:
         await bus.listen()
         told = ""
