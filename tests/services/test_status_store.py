@@ -25,8 +25,8 @@ def status_store(nats_server, valkey_server, tmp_path):
         yield service
 
 
-async def say(bus: NatsBus, kind: Kind, number: int, **fields) -> None:
-    await bus.say(HOOK_REPORTED, a_hook(kind, id=f"e{number}", at_ms=CLOCK.now_ms(), origin=Origin.PERSON, **fields))
+async def say(bus: NatsBus, kind: Kind, number: int, age_ms: int = 0, **fields) -> None:
+    await bus.say(HOOK_REPORTED, a_hook(kind, id=f"e{number}", at_ms=CLOCK.now_ms() - age_ms, origin=Origin.PERSON, **fields))
 
 
 async def shown(bus: NatsBus, what: str, pane: str = "p1", **expected) -> PaneStatus:
@@ -104,6 +104,24 @@ async def test_a_store_that_was_wiped_while_nobody_ran_is_made_again_from_the_lo
         if pane is not None and pane.turn == 2:
             break
     assert [past.state for past in pane.history] == [State.WORKING, State.DONE]
+
+
+async def test_i06_what_only_the_log_still_knows_is_unconfirmed_until_something_is_heard_of_it(bus, store, status_store):
+    await say(bus, Kind.PROMPTED, 1, age_ms=60_000)
+    await say(bus, Kind.PROMPTED, 2, age_ms=60_000, pane="p2", source="p2", session="s2")
+    await say(bus, Kind.PROMPTED, 3, pane="p3", source="p3", session="s3")
+    for pane in ("p1", "p2", "p3"):
+        await shown(bus, "all work", pane, state=State.WORKING)
+    status_store.end(signal.SIGKILL)
+    await store.flushall()
+    await bus.client.jetstream().purge_stream(PANE_STATUS.stream)
+    status_store.start()
+    for pane in ("p1", "p2"):
+        await shown(bus, "these are from before the gap", pane, state=State.WORKING, evidence=Evidence.RESTORED)
+    await shown(bus, "this one was heard just now", "p3", state=State.WORKING, evidence=Evidence.OBSERVED)
+    await say(bus, Kind.TOOL_ENDED, 4)
+    await shown(bus, "this one goes on", evidence=Evidence.OBSERVED)
+    await shown(bus, "of that one nothing was heard", "p2", evidence=Evidence.RESTORED)
 
 
 async def test_what_comes_while_the_store_is_away_is_decided_when_it_is_back(bus, store, valkey_server, status_store):

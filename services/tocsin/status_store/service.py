@@ -16,7 +16,7 @@ from tocsin.runtime.logs import log
 from tocsin.status_store.core.binding import Place
 from tocsin.status_store.core.board import Board, earlier
 from tocsin.status_store.core.pane import Moment, Pane, change, status
-from tocsin.status_store.store import PaneStore, Position
+from tocsin.status_store.store import GAP_MS, PaneStore, Position
 from tocsin.store.fenced import RENEW_S, Fenced, Lease, Wiped
 
 INBOX_MAX = 8
@@ -74,6 +74,8 @@ class Term:
         self._inbox: asyncio.Queue[Input] = asyncio.Queue(INBOX_MAX)
         self._refill = False
         self._births: dict[str, str] = {}
+        self._memory_end = 0  # what the log has told up to here is a memory, unless it is quite fresh
+        self._loaded_ms = 0
         self._returns = bus.returns
 
     async def __aenter__(self) -> "Term":
@@ -102,6 +104,7 @@ class Term:
 
     async def _load(self) -> None:
         now = self._now()
+        self._loaded_ms = now.at_ms
         loaded = await self._store.load(self._heard_ms, now)
         log_birth = await self._bus.birth(HOOK_REPORTED)
         is_same_log = loaded.position.log == log_birth
@@ -110,6 +113,9 @@ class Term:
         self._position = loaded.position if is_same_log else Position(log_birth, 0)
         if loaded.panes and (loaded.gap or not is_same_log):
             self._board.restore()
+        elif loaded.gap:
+            # The store is empty: the log tells what was, and nothing tells what has become of it since.
+            self._memory_end = await self._bus.end(HOOK_REPORTED)
         log("panes.loaded", panes=len(loaded.panes), position=self._position.seq, gap=loaded.gap, same_log=is_same_log)
         await self._say_all_again()
 
@@ -169,8 +175,12 @@ class Term:
     def _apply(self, heard: Heard[Body]) -> None:
         match heard.body:
             case HookReported() as event:
+                if heard.seq > self._memory_end:
+                    self._end_memory()
                 self._board.hear(event, heard.seq, earlier(self._now(), event.at_ms))
                 self._position = Position(self._position.log, heard.seq)
+                if heard.seq == self._memory_end:
+                    self._end_memory()
             case PaneSeen() as seen:
                 self._board.seen(seen, self._now())
             case PaneTitled() as titled:
@@ -178,6 +188,11 @@ class Term:
                 self._board.titled(titled, self._now())
                 for glyph in self._board.unknown_glyphs - known:
                     log("title.glyph_unknown", "warning", glyph=f"U+{ord(glyph):04X}")
+
+    def _end_memory(self) -> None:
+        if self._memory_end:
+            self._memory_end = 0
+            self._board.restore(self._loaded_ms - GAP_MS)
 
     async def _write(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
         """Store until it is stored: what was decided is never dropped. Raises Fenced."""

@@ -87,10 +87,14 @@ class Board:
         """The next moment (awake ms) at which time alone may change a pane."""
         return self._due[0][0] if self._due else None
 
-    def restore(self) -> None:
-        """Say of every open state that it is from before a gap in which events may have been lost."""
+    def restore(self, last_heard_ms: int | None = None) -> None:
+        """Say of every open state that it is from before a gap in which events may have been lost.
+
+        `last_heard_ms`: only of panes of which nothing was heard since then (UTC).
+        """
         for pane in list(self.panes.values()):
-            self._put(evidence.restore(pane))
+            if last_heard_ms is None or pane.updated_ms < last_heard_ms:
+                self._put(evidence.restore(pane))
 
     # ---------------------------------------------------------- keeping
 
