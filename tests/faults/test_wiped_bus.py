@@ -1,22 +1,8 @@
 """The bus loses everything that it had on disk. What stood on record comes back from the store, and the loop goes on."""
 
-import os
-import shutil
-import signal
-
 from system.loop.installation import Installation
 from system.loop.party import Run
 from tocsin.contract.run import DispatchRequested, Restored
-
-
-def wipe_the_bus(here: Installation) -> None:
-    """Kill it and take its disk away, before it starts again."""
-    nats = here.children()["nats"]
-    os.kill(here.up.pid, signal.SIGSTOP)
-    os.kill(nats.pid, signal.SIGKILL)
-    shutil.rmtree(here.state / "nats" / "store")
-    os.kill(here.up.pid, signal.SIGCONT)
-    here.wait_for_another("nats", nats)
 
 
 def test_runs_mail_and_receipts_come_back_from_the_store_and_the_same_request_starts_no_second_worker():
@@ -31,7 +17,7 @@ def test_runs_mail_and_receipts_come_back_from_the_store_and_the_same_request_st
         dispatch = run.start("running", request="start-running")["dispatch"]
         mail = run.check()
 
-        wipe_the_bus(here)
+        here.lose("nats")
         run.until("the Run is back", lambda: run.answers() and run.states() == {"done": "accepted", "running": "dispatched"}, 90)
         assert isinstance(run.events()[0], Restored)
         again = run.start("running", request="start-running")

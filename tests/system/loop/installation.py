@@ -159,6 +159,19 @@ class Installation:
         os.kill(process.pid, signal.SIGKILL)
         return process
 
+    def lose(self, server: str, *services: str) -> None:
+        """Kill a server and take its disk away, before it starts again; `services` die with it."""
+        disk = {"nats": self.state / "nats" / "store", "valkey": self.state / "valkey" / "appendonlydir"}[server]
+        assert self.up is not None
+        before = self.children()
+        os.kill(self.up.pid, signal.SIGSTOP)
+        for name in (server, *services):
+            os.kill(before[name].pid, signal.SIGKILL)
+        shutil.rmtree(disk)
+        os.kill(self.up.pid, signal.SIGCONT)
+        for name in (server, *services):
+            self.wait_for_another(name, before[name])
+
     def wait_for_another(self, name: str, before: Identity) -> None:
         """Until `up` has started it again."""
         for _ in Deadline(30, f"{name} runs again"):
