@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from builders import a_status
 from dispatcher_builders import COORDINATOR, PERSON, PROCESS, a_launch, a_spec, worker
 from support import Deadline, Service, running
-from tocsin.bus.nats_bus import connect
+from tocsin.bus.nats_bus import connect, encode
 from tocsin.contract.custody import CustodyRecorded, CustodyState, MovedTo, Settled
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostFact, Saw, StartAgent, StopAgent
@@ -221,21 +221,50 @@ async def test_the_same_request_meets_its_receipt_also_at_another_replica_and_it
         assert (await client.say(ShowRequest(id="mine"), caller=PERSON))["state"] == "absent", "another caller's"
 
 
-async def test_f07_of_eight_claims_in_one_instant_on_two_replicas_exactly_one_starts(nats_server, store, bus):
-    rounds = 20
-    async with a_dispatcher(nats_server, store), a_dispatcher(nats_server, store):
-        owner = Client(bus, PERSON)
-        await owner.create(*(a_spec(f"T{n}") for n in range(rounds)), workers_max=64)
+async def test_f07_of_eight_claims_in_one_instant_on_two_processes_exactly_one_starts_in_a_hundred_rounds(
+    nats_server, valkey_server, bus, tmp_path
+):
+    rounds, claimants, lost, a_run_holds = 101, 8, 3, 60
+    places = {"NATS_URL": nats_server.url, "REDIS_URL": valkey_server.url}
+    async with AsyncExitStack() as stack:
+        for replica in ("a", "b"):
+            stack.enter_context(Service("tocsin.dispatcher", tmp_path / replica, **places))
+        clients = [Client(await stack.enter_async_context(connect(nats_server.url, name=f"c{n}")), PERSON) for n in range(claimants)]
+        owner = clients[0]
+        claims = []
         for number in range(rounds):
-            ask = StartWorker(task=f"T{number}", launch=a_launch(host=f"h{number}"))
-            answers = await asyncio.gather(*(owner.whole(ask, f"claim-{number}-{who}") for who in range(8)))
+            if number % a_run_holds == 0:
+                run = new_run_id(PERSON, f"from {number}")
+                for client in clients:
+                    client.run = run
+                await owner.say(CreateRun(objective="claim", workers_max=a_run_holds), f"from {number}")
+                await owner.say(AddTasks(tasks=tuple(a_spec(f"T{n}") for n in range(number, number + a_run_holds))))
+            claim, ask = f"{owner.run}.T{number}.1", StartWorker(task=f"T{number}", launch=a_launch(host=f"h{number}"))
+            requests = [f"claim-{number}-{who}" for who in range(claimants)]
+            async with connect(nats_server.url, name="gone", makes_streams=False) as gone:
+                answers = await asyncio.gather(
+                    *(
+                        send(gone, owner.run, ask, requests[who]) if who == lost else client.whole(ask, requests[who])
+                        for who, client in enumerate(clients)
+                    )
+                )
             won = [answer.result["dispatch"] for answer in answers if isinstance(answer, Receipt)]
-            assert won == [f"{owner.run}.T{number}.1"]
-            assert {(answer.code, won[0] in answer.message) for answer in answers if isinstance(answer, Refused)} == {
-                ("attempt_unsettled", True)
-            }
-        assert len(await owner.events(DispatchRequested)) == rounds
-        assert len({order.dispatch for order in await orders(bus, rounds)}) == rounds == await bus.end(HOST_CMD)
+            refused = [answer for answer in answers if isinstance(answer, Refused)]
+            assert {(answer.code, claim in answer.message) for answer in refused} == {("attempt_unsettled", True)}
+            its = await owner.say(ShowRequest(id=requests[lost]))
+            if won:
+                assert (won, its["state"]) == ([claim], "absent"), "nothing is left of who lost and has gone"
+            else:
+                assert (its["state"], its["worker"]["dispatch"]) == ("pending", claim), "who has gone has won, and finds it by the request"
+            assert [event.dispatch for event in await owner.events(DispatchRequested) if event.task == f"T{number}"] == [claim]
+            claims.append(claim)
+        assert sorted(order.dispatch for order in await orders(bus, rounds)) == sorted(claims), "one order for each"
+
+
+async def send(bus, run: str, ask: StartWorker, request: str) -> None:
+    """Send a request without waiting for its answer."""
+    command = RunCommand(run=run, request=request, caller=PERSON, ask=ask, at_ms=0)
+    await bus.client.publish(RUN_CMD.of(command), encode(command), reply=bus.client.new_inbox())
 
 
 async def test_a_claim_whose_caller_has_gone_is_found_by_its_request(nats_server, store, client, bus):
