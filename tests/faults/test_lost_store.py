@@ -3,11 +3,8 @@
 import asyncio
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
@@ -18,24 +15,6 @@ from tocsin.contract.hosting import Saw
 from tocsin.contract.messages import Kind
 from tocsin.contract.run import DispatchRequested, RunRecorded
 from tocsin.contract.subjects import HOOK_REPORTED, RUN_EVENT
-from tocsin.runtime import instance
-
-
-@contextmanager
-def another_dispatcher(here: Installation) -> Iterator[None]:
-    """A second replica beside the one that `up` keeps."""
-    reached = instance.endpoint(here.state)
-    assert reached is not None
-    places = {"NATS_URL": reached.nats_url, "REDIS_URL": reached.redis_url, "TOCSIN_BEAT_FILE": str(here.folder / "beat")}
-    with (here.state / "logs" / "dispatcher-b.log").open("wb") as said:
-        command = [here.bin / "python", "-m", "tocsin.dispatcher"]
-        process = subprocess.Popen(command, env=here.environment | places, stdout=said, stderr=said)
-    try:
-        yield
-        assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
 
 
 def somebody_has_worked_for_a_minute(here: Installation) -> None:
@@ -73,7 +52,7 @@ def test_i06_a_claim_and_a_report_outlive_the_store_and_what_only_the_log_knows_
                 run.until("A has claimed T1 and stands still", paused.is_set)
             try:
                 here.lose("valkey")
-                with another_dispatcher(here):
+                with here.another("dispatcher"):
                     other = ("--detach", *run.some_folder("other"), "--agent", "generic", "--request", "of-b", *run.command())
                     with pytest.raises(Refused) as refused:
                         here.insist("worker", "start", "T1", "--run", run.id, *other)

@@ -178,6 +178,22 @@ class Installation:
             if self.children().get(name) not in (None, before):
                 return
 
+    @contextmanager
+    def another(self, service: str) -> Iterator[None]:
+        """A second replica of a service, beside the one that `up` keeps."""
+        reached = instance.endpoint(self.state)
+        assert reached is not None
+        places = {"NATS_URL": reached.nats_url, "REDIS_URL": reached.redis_url, "TOCSIN_BEAT_FILE": str(self.folder / "beat")}
+        command = [self.bin / "python", "-m", f"tocsin.{service.replace('-', '_')}"]
+        with (self.state / "logs" / f"{service}-2.log").open("wb") as said:
+            process = subprocess.Popen(command, env=self.environment | places, stdout=said, stderr=said)
+        try:
+            yield
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait()
+
     def logs(self) -> str:
         """The last lines of all logs, for a failure's text."""
         logs = [path for path in sorted((self.state / "logs").glob("*.log")) if path.stem not in ("nats", "valkey")]
