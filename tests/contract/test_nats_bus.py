@@ -4,11 +4,13 @@ import asyncio
 import signal
 
 import pytest
+from nats.js.api import DiscardPolicy
 
 from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline, running
 from tocsin.bus.bus import Overtaken, Unavailable
 from tocsin.bus.nats_bus import BATCH_MAX, connect
+from tocsin.bus.streams import all_streams
 from tocsin.contract.mail import WakeDue
 from tocsin.contract.messages import Kind
 from tocsin.contract.run import CloseRun, PauseRun, Receipt, Refused, RunCommand
@@ -186,6 +188,14 @@ async def test_i02_who_hears_what_nothing_keeps_is_told_that_a_part_was_lost(nat
             if len(heard) + slow.dropped == 50:
                 break
         assert len(missed) == slow.dropped > 0
+
+
+async def test_i08_every_stream_has_a_bound_as_the_server_has_it(bus):
+    configs = [(await bus._jetstream.stream_info(stream.name)).config for stream in all_streams()]
+    assert len(configs) > 5
+    for config in configs:
+        assert 0 < config.max_bytes <= 2 * 1024**3, config.name
+        assert config.max_msgs_per_subject == 1 or config.max_age or config.discard == DiscardPolicy.NEW, config.name
 
 
 async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):

@@ -24,6 +24,41 @@ from tocsin.dispatcher.core.observe import tell_ready
 from tocsin.dispatcher.core.rows import run_row
 from tocsin.dispatcher.core.watch import READY_MS_MAX, Sight, due
 
+NOTHING = Seen(None, 0, None)
+
+
+def test_a10_an_agent_that_died_is_neither_a_success_nor_retried_and_a_silent_one_has_not_failed():
+    world = World(a_spec("T1", accept=AUTO), a_spec("T2", accept=AUTO))
+    died, silent = world.begin("T1"), world.begin("T2")
+    world.see(died, E.EXIT_PROVEN)
+    row = worker_row(world.run, world.dispatch(died), NOTHING, world.now_ms)
+    assert (row["state"], row["outcome"], row["requires_action"]) == ("finished_unverified", "finished_unverified", True)
+    assert world.start("T1").code is Code.ATTEMPT_UNSETTLED, "nothing takes its place by itself"
+    world.see(silent, E.HOST_SILENT)
+    row = worker_row(world.run, world.dispatch(silent), NOTHING, world.now_ms)
+    assert (row["state"], row["outcome"], row["liveness"]) == ("contact_lost", "outcome_unknown", "unverifiable")
+    assert world.start("T2").code is Code.ATTEMPT_UNSETTLED
+    assert world.states() == {"T1": "dispatched", "T2": "dispatched"}
+    # Whoever decides can: it is settled as what it was, and tried again.
+    assert world.say(StopWorker(dispatch=died), COORDINATOR)["state"] == "stopped"
+    assert world.start("T1", retry_of=died)["fence"] == 2
+
+
+def test_e01_each_attempt_shows_the_age_of_its_last_accepted_beat_and_a_rejected_one_refreshes_none():
+    names = [f"t{number}" for number in range(1, 6)]
+    world = World(*map(a_spec, names))
+    attempts = {name: world.begin(name) for name in names}
+    at_ms = {}
+    for name in names:
+        world.beat(attempts[name])
+        at_ms[name] = world.now_ms
+    refused = world.beat(attempts["t2"], caller=worker("elsewhere", "P9"), dispatch=attempts["t2"])
+    assert refused.code is Code.SENDER_NOT_ASSIGNEE
+    assert [event.what for event in world.events(ReportRefused)] == ["beat"], "which is mail; the accepted ones are none"
+    for name in names:
+        row = worker_row(world.run, world.dispatch(attempts[name]), NOTHING, world.now_ms)
+        assert row["heartbeat_ms"] == world.now_ms - at_ms[name]
+
 
 def test_f01_a_report_before_readiness_counts_and_the_late_readiness_failure_changes_nothing():
     world = World(a_spec("T1", accept=AUTO), a_spec("T2", "T1"))

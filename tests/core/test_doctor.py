@@ -66,7 +66,7 @@ ILLS = [
     ("k05: the state folder is in memory", replace(WELL, lost="/s lies in memory"), "storage", "lies in memory"),
     ("writes are not synced", replace(WELL, bus=a_bus(sync_always=False)), "bus", "may be lost with the power"),
     ("store away", replace(WELL, store=Server()), "store", "does not answer"),
-    ("store evicts", replace(WELL, store=a_store(policy="allkeys-lru")), "store", "drops keys"),
+    ("i08: store evicts", replace(WELL, store=a_store(policy="allkeys-lru")), "store", "drops keys"),
     ("store forgets", replace(WELL, store=a_store(appendonly="no")), "store", "a restart empties it"),
     ("j09: an open bus", replace(WELL, bus=replace(WELL.bus, open_to_all=True)), "links", "bus: anybody who reaches it may read and write"),
     ("j09: an open store", replace(WELL, store=replace(WELL.store, open_to_all=True)), "links", "store: anybody"),

@@ -6,9 +6,23 @@ from builders import NOW_MS
 from mailbox_builders import WORKER, Desk, a_message, a_run_box, after, at_rest, at_work, with_mail
 from tocsin.contract.decision import Decision
 from tocsin.contract.hosting import Saw
-from tocsin.contract.mail import AckMail, CheckMail, MailType, Rung, WakeState
+from tocsin.contract.mail import AckMail, CheckMail, MailType, Message, Rung, WakeState
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.contract.run import Beaten, Outcome, Receipt, Report, ReportRefused, RunEvent, RunRecorded, WorkReported
+from tocsin.contract.run import (
+    Beaten,
+    DispatchMoved,
+    DispatchState,
+    Outcome,
+    Receipt,
+    Report,
+    ReportRefused,
+    RunEvent,
+    RunRecorded,
+    TaskMoved,
+    TaskState,
+    WorkReady,
+    WorkReported,
+)
 from tocsin.mailbox.core.delivery import ack, check, shown
 from tocsin.mailbox.core.follow_up import take
 from tocsin.mailbox.core.news import news_of
@@ -23,6 +37,11 @@ def hear(desk: Desk, seq: int, *events: RunEvent) -> None:
     )
     desk.box = after(desk.box, take(desk.box, news_of(recorded, str(seq)).get("run:r1", ()), desk.now_ms), desk.now_ms)
     desk.look()
+
+
+def unread(desk: Desk) -> list[Message]:
+    """What is not acked, oldest first."""
+    return desk.box.numbered(desk.box.first, desk.box.end)
 
 
 def a_report(task: str) -> WorkReported:
@@ -128,6 +147,44 @@ def test_e06_a_repeat_looks_like_a_repeat_hides_nothing_and_an_ack_says_what_it_
     repeated = ack(desk.box, first.id)
     assert isinstance(repeated, Decision)
     assert (repeated.duplicate, repeated.events) == (True, ())
+
+
+@pytest.mark.parametrize("to", [DispatchState.START_UNKNOWN, DispatchState.CONTACT_LOST])
+def test_f04_f06_an_attempt_that_is_not_known_to_have_begun_is_told_once(to):
+    desk = Desk(a_run_box(), at_rest(agent="claude"))
+    unknown = DispatchMoved(dispatch="r1.t1.1", task="t1", fence=1, saw="turn_not_seen", to=to, why="no turn was seen")
+    hear(desk, 1, unknown)
+    hear(desk, 1, unknown)
+    assert [(message.type, message.dispatch) for message in unread(desk)] == [(MailType.ESCALATION, "r1.t1.1")]
+    assert len(desk.wakes) == 1
+
+
+def test_g01_what_one_failure_blocks_is_told_in_one_message():
+    desk = Desk(a_run_box(), at_rest(agent="claude"))
+    hear(
+        desk,
+        1,
+        TaskMoved(task="T2", to=TaskState.BLOCKED, why="dependency T1 failed"),
+        TaskMoved(task="T3", to=TaskState.BLOCKED, why="dependency T1 failed (through T2)"),
+    )
+    (message,) = unread(desk)
+    assert message.body.splitlines()[:2] == ["T2: dependency T1 failed", "T3: dependency T1 failed (through T2)"]
+    assert len(desk.wakes) == 1
+
+
+def test_g06_ready_work_wakes_an_idle_coordinator_once_for_each_set_and_a_working_one_not_at_all():
+    desk = Desk(a_run_box(), at_work(1, agent="claude"))
+    hear(desk, 1, WorkReady(tasks=("T1",)))
+    desk.pass_ms(10 * MINUTE)
+    assert desk.fired == [], "it works"
+    desk.pane(at_rest(1, ended_ms=desk.now_ms, agent="claude"))
+    assert len(desk.wakes) == 1
+    a_whole_turn(desk, 2)
+    desk.pass_ms(60 * MINUTE)
+    assert len(desk.wakes) == 1, "not repeated for the same set"
+    hear(desk, 2, WorkReady(tasks=("T1", "T5")))
+    assert len(desk.wakes) == 2
+    assert unread(desk)[-1].body.splitlines()[:1] == ["T1, T5"]
 
 
 def test_i08_five_hundred_unread_messages_of_a_reader_that_is_away_are_all_there():

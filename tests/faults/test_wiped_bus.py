@@ -5,7 +5,7 @@ from system.loop.party import Run
 from tocsin.contract.run import DispatchRequested, Restored
 
 
-def test_runs_mail_and_receipts_come_back_from_the_store_and_the_same_request_starts_no_second_worker():
+def test_k05_runs_mail_and_receipts_come_back_from_the_store_and_the_same_request_starts_no_second_worker():
     with Installation() as here:
         run = Run.create(here)
         run.add(

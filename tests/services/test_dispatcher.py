@@ -500,6 +500,34 @@ async def test_a_graph_of_ten_thousand_tasks_is_taken_at_once_or_refused_whole(n
         assert ([row["task"] for row in page["rows"]][-1], page["total"], page["next"]) == ("t9999", 10_000, None)
 
 
+async def test_i04_a_start_is_ordered_once_however_often_it_is_asked_and_another_attempt_is_another_order(nats_server, store):
+    async with connect(nats_server.url, name="client") as bus:
+        client = Client(bus)
+        async with a_dispatcher(nats_server, store):
+            await client.create(a_spec("T1"))
+            ask = StartWorker(task="T1", launch=a_launch())
+            first = (await client.say(ask, "start"))["dispatch"]
+            assert (await client.whole(ask, "start")).duplicate
+            await orders(bus, 1)
+            await client.fact(first, Saw.REFUSED, code="agent_missing", detail="no such program")
+            await client.until(first, "failed")
+            retried = StartWorker(task="T1", launch=a_launch(), retry_of=first)
+            second = (await client.say(retried, "retry"))["dispatch"]
+            assert [order.dispatch for order in await orders(bus, 2)] == [first, second]
+            assert (await client.whole(retried, "retry")).duplicate
+        nats_server.end(signal.SIGKILL)
+        nats_server.start()
+        async with a_dispatcher(nats_server, store):
+            # Another life and a bus that has been away: the request meets its own record, and what it asked for is not asked again.
+            again = await client.whole(retried, "retry")
+            assert (again.result["dispatch"], again.duplicate) == (second, True)
+            assert [event.dispatch for event in await client.events(DispatchRequested)] == [first, second]
+            starts = {(order.dispatch, order.fence, order.step) for order in await orders(bus, 2) if isinstance(order.order, StartAgent)}
+            assert starts == {(first, 1, "start"), (second, 2, "start")}, (
+                "an order that is said again has the same key, by which its host knows it"
+            )
+
+
 async def test_an_order_whose_saying_was_lost_is_said_by_the_next_life(nats_server, store, client, bus, monkeypatch):
     async def lose(self, command):
         raise asyncio.CancelledError

@@ -638,7 +638,7 @@ async def test_a_headless_agent_outlives_its_host_and_is_found_again(bus, server
 # ---------------------------------------------------------------- once only
 
 
-async def test_the_same_order_again_is_answered_with_what_was_observed_then(bus, server, state, tmp_path):
+async def test_i04_the_same_order_again_is_answered_with_what_was_observed_then(bus, server, state, tmp_path):
     async with a_host(bus, state) as host:
         await host.started(a_start(tmp_path, a_script('echo x >> "$TOCSIN_FOLDER/starts"', "exec sleep 300")))
         command = await host.order(a_start(tmp_path))

@@ -73,7 +73,7 @@ STARTS = a_script('echo x >> "$TOCSIN_FOLDER/starts"', "exec sleep 300")
 @pytest.mark.parametrize("terminal", ["tmux", "process"])
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("step", [Step.WORKTREE, Step.SETUP, Step.PREPARE, Step.TERMINAL, Step.TOLD, Step.GO])
-async def test_a_start_goes_on_where_it_was(bus, server, state, tmp_path, moment, step, terminal):
+async def test_i01_a_start_goes_on_where_it_was(bus, server, state, tmp_path, moment, step, terminal):
     repository = a_repository(tmp_path / "app")
     order = a_child(repository, command=STARTS, setup="echo x >> ../setups", terminal=terminal)
     async with killed_at(bus, state, moment, step):
@@ -188,7 +188,7 @@ async def test_a_text_that_somebody_has_changed_meanwhile_is_left_to_them(bus, s
         assert not log.exists()
 
 
-async def test_nothing_is_typed_twice_when_the_answer_was_not_heard(bus, server, state, tmp_path):
+async def test_i01_nothing_is_typed_twice_when_the_answer_was_not_heard(bus, server, state, tmp_path):
     log = tmp_path / "sent"
     pane, _ = await an_idle_claude(bus, server, tmp_path.resolve(), log)
     command = an_order(TypePointer(pane=pane, process=None, text=POINTER), "wake-1")

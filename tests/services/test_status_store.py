@@ -124,6 +124,26 @@ async def test_i06_what_only_the_log_still_knows_is_unconfirmed_until_something_
     await shown(bus, "of that one nothing was heard", "p2", evidence=Evidence.RESTORED)
 
 
+async def test_i08_a_store_whose_memory_others_have_filled_refuses_aloud_and_loses_no_key_of_ours(bus, store, status_store):
+    await say(bus, Kind.PROMPTED, 1)
+    await shown(bus, "it works", state=State.WORKING)
+    await store.set("somebody else's", "x" * 1024)
+    keys = await store.dbsize()
+    await store.config_set("maxmemory", 1)
+    await say(bus, Kind.TURN_ENDED, 2)
+    async for _ in Deadline(10, "the log says that nothing can be stored"):
+        if "used memory" in status_store.log():
+            break
+    assert (await stored(store)).state is State.WORKING, "it was neither changed nor evicted"
+    assert await store.dbsize() == keys
+    await store.config_set("maxmemory", 0)
+    await shown(bus, "what was decided meanwhile is stored and said", state=State.DONE)
+    for number in range(3, 60):
+        await say(bus, Kind.TURN_ENDED if number % 2 else Kind.PROMPTED, number)
+    await shown(bus, "all are read", seq=59)
+    assert len((await stored(store)).history) == 20
+
+
 async def test_what_comes_while_the_store_is_away_is_decided_when_it_is_back(bus, store, valkey_server, status_store):
     await say(bus, Kind.PROMPTED, 1)
     await shown(bus, "it works", state=State.WORKING)
