@@ -175,8 +175,8 @@ class World:
             if field not in DERIVED:
                 assert getattr(again, field) == getattr(self.run, field), field
         derived = derive(self.run)
-        assert {state: n for state, n in derived.counts.items() if n} == {state: n for state, n in self.run.counts.items() if n}
-        for field in ("ready", "unsettled", "withdrawn", "open_gates", "panes", "reviews", "children"):
+        assert {state: n for state, n in derived.in_state.items() if n} == {state: n for state, n in self.run.in_state.items() if n}
+        for field in ("numbered", "attempted", "failed", "ready", "unsettled", "withdrawn", "open_gates", "panes", "reviews", "children"):
             assert getattr(derived, field) == getattr(self.run, field), field
         for name in {*derived.waiters, *self.run.waiters}:
             assert dict(derived.waiters.get(name, {})) == dict(self.run.waiters.get(name, {})), name

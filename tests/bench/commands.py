@@ -9,7 +9,19 @@ from dispatcher_builders import COORDINATOR, a_spec
 from support import Deadline
 from tocsin.bus.nats_bus import NatsBus
 from tocsin.contract.faults import Unavailable
-from tocsin.contract.run import AddTasks, CreateRun, ListTasks, Receipt, RunCommand, RunVerb, ShowTask, UpdateTask, new_run_id
+from tocsin.contract.run import (
+    AddTasks,
+    CreateRun,
+    ListGates,
+    ListTasks,
+    ListWorkers,
+    Receipt,
+    RunCommand,
+    RunVerb,
+    ShowTask,
+    UpdateTask,
+    new_run_id,
+)
 from tocsin.contract.subjects import RUN_CMD, RUN_EVENT
 from tocsin.runtime.clock import SystemClock
 
@@ -55,6 +67,14 @@ class Commands:
         """The first ten Tasks are read."""
         return lambda: timed(self.say(ListTasks(limit=10)))
 
+    def fleet(self) -> Take:
+        """Who is at work is read."""
+        return lambda: timed(self.say(ListWorkers(limit=10)))
+
+    def gates(self) -> Take:
+        """All gates are read."""
+        return lambda: timed(self.say(ListGates(all=True)))
+
 
 async def synced_ack(bus: NatsBus, bytes_of_record: int) -> Take:
     """One write of as many bytes to a stream on disk, until its ack."""
@@ -81,11 +101,12 @@ async def measure() -> list[Row]:
         found = await in_turn(
             {
                 "change.small": small.change(), "change.large": large.change(), "show.small": small.show(), "show.large": large.show(),
-                "page.small": small.page(), "page.large": large.page(), "ack": await synced_ack(bus, await bytes_of_last(bus, small.run)),
+                "page.small": small.page(), "page.large": large.page(), "fleet.small": small.fleet(), "fleet.large": large.fleet(),
+                "gates.small": small.gates(), "gates.large": large.gates(), "ack": await synced_ack(bus, await bytes_of_last(bus, small.run)),
             },
             EACH, WARM_UP,
         )  # fmt: skip
-    verbs = {"change": "task update", "show": "task show", "page": "task list, 10 rows"}
+    verbs = {"change": "task update", "show": "task show", "page": "task list, 10 rows", "fleet": "worker list", "gates": "gate list"}
     return [
         *(
             Row(f"{told}, Run of {LARGE:,} Tasks", found[f"{verb}.large"], f"Run of {SMALL}", found[f"{verb}.small"], 2, 1.2)

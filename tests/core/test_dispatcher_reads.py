@@ -1,5 +1,6 @@
 """What is shown of Runs, Tasks and workers, and what a worker is told."""
 
+import msgspec
 import pytest
 
 from builders import NOW_MS, a_status
@@ -27,7 +28,7 @@ from tocsin.contract.run import (
 )
 from tocsin.dispatcher.core.brief import brief
 from tocsin.dispatcher.core.draft import Custody
-from tocsin.dispatcher.core.fleet import FRESH_MS_MAX, Seen, worker_row
+from tocsin.dispatcher.core.fleet import FRESH_MS_MAX, Seen, need_first, worker_row
 from tocsin.dispatcher.core.life import DispatchEvent as E
 from tocsin.dispatcher.core.reads import Shown, read
 from tocsin.dispatcher.core.watch import HOST_SILENT_MS
@@ -35,12 +36,12 @@ from tocsin.dispatcher.core.watch import HOST_SILENT_MS
 NOTHING = Seen(None, 0, None)
 
 
-def look(ask, *worlds: World, run: str | None = "r1", caller=PERSON, receipt=None, seen=NOTHING):
+def look(ask, *worlds: World, run: str | None = "r1", caller=PERSON, receipt=None, seen=NOTHING, owed=()):
     """A read's result, or its refusal."""
     runs = {world.run.id: world.run for world in worlds}
     command = RunCommand(run=run or ANY_RUN, request="q", caller=caller, ask=ask, at_ms=NOW_MS)
     now_ms = max([NOW_MS, *(world.now_ms for world in worlds)])
-    answer = read(command, runs.get(run or ""), Shown(runs, now_ms, lambda dispatch: seen, lambda request: receipt))
+    answer = read(command, runs.get(run or ""), Shown(runs, now_ms, lambda dispatch: seen, lambda run: owed, lambda request: receipt))
     return answer if isinstance(answer, Refusal) else answer.result
 
 
@@ -141,6 +142,53 @@ def test_settled_workers_are_shown_while_somebody_must_act_and_all_when_asked():
     assert [one["fence"] for one in look(ListWorkers(), world)["rows"]] == [2], "what a newer attempt has taken over needs nobody"
 
 
+def test_a_settled_worker_is_shown_while_its_terminal_has_no_disposition():
+    world = World(a_spec("a", accept=AUTO))
+    name = world.done("a")
+    assert look(ListWorkers(), world)["rows"] == []
+    shown = look(ListWorkers(), world, seen=Seen(None, 0, Custody("owned", True)), owed=(name,))
+    assert [one["next"]["kind"] for one in shown["rows"]] == ["release"]
+
+
+def pages(ask, *worlds: World, run: str | None = "r1") -> list[str]:
+    """All pages of a list of workers, one after the other."""
+    found: list[str] = []
+    while True:
+        page = look(msgspec.structs.replace(ask, after=found[-1] if found else None), *worlds, run=run)
+        found += [one["dispatch"] for one in page["rows"]]
+        if page["next"] is None:
+            assert page["total"] == len(found)
+            return found
+
+
+def a_busy_world(run: str) -> World:
+    """Attempts of every kind: accepted, reported, failed, failed and tried again, gone without a report, at work."""
+    world = World(
+        *(a_spec(name, accept=AUTO) for name in ("a", "b", "c")), *(a_spec(name) for name in ("d", "e", "f", "g", "h")),
+        run=run, workers_max=9,
+    )  # fmt: skip
+    for name in ("a", "d", "b"):
+        world.done(name)
+    world.done("e", "failed")
+    world.done("c")
+    failed = world.done("f", "failed")
+    world.begin("f", retry_of=failed)
+    world.see(world.begin("g"), E.EXIT_PROVEN)
+    world.begin("h")
+    return world
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+@pytest.mark.parametrize("count", [1, 2])
+def test_pages_of_workers_are_together_the_whole_list_sorted_by_need(limit, count):
+    worlds = [a_busy_world(f"r{n}") for n in range(1, count + 1)]
+    now_ms = max(world.now_ms for world in worlds)
+    rows = [worker_row(world.run, one, NOTHING, now_ms) for world in worlds for one in world.run.dispatches.values()]
+    whole = [one["dispatch"] for one in sorted(rows, key=need_first)]
+    assert pages(ListWorkers(settled=True, limit=limit), *worlds, run=None if count > 1 else "r1") == whole
+    assert len(whole) == 9 * count
+
+
 def test_the_fleet_of_all_open_runs():
     one, two = World(a_spec("a")), World(a_spec("a"), run="r2")
     one.begin("a")
@@ -167,8 +215,16 @@ def test_a_list_of_tasks_is_brief_says_so_and_comes_in_pages_that_say_they_are_p
     assert (len(page["rows"]), page["total"], page["next"]) == (PAGE_MAX, PAGE_MAX + 5, f"t{PAGE_MAX - 1}")
     assert (len(page["rows"][0]["spec"]), page["rows"][0]["spec_cut"]) == (160, True)
     assert [one["task"] for one in look(ListTasks(after=page["next"]), world)["rows"]] == [f"t{n}" for n in range(PAGE_MAX, PAGE_MAX + 5)]
-    world.done("t3")
-    assert [one["task"] for one in look(ListTasks(states=(TaskState.REPORTED,)), world)["rows"]] == ["t3"]
+    for name in ("t3", "t9", "t5"):
+        world.done(name)
+    reported = look(ListTasks(states=(TaskState.REPORTED,), limit=2), world)
+    assert ([one["task"] for one in reported["rows"]], reported["total"], reported["next"]) == (["t3", "t5"], 3, "t5")
+    world.say(AcceptTask(task="t5", verdict=Verdict.ACCEPT), COORDINATOR)
+    rest = look(ListTasks(states=(TaskState.REPORTED,), limit=2, after="t5"), world)
+    assert ([one["task"] for one in rest["rows"]], rest["next"]) == (["t9"], None), (
+        "a page goes on where a Task stood that has left the list"
+    )
+    assert look(ListTasks(after="ghost", limit=1), world)["rows"][0]["task"] == "t0"
 
 
 def test_a_task_is_shown_with_its_attempts_verdicts_and_who_waits_for_it():
@@ -261,3 +317,13 @@ def test_open_gates_are_listed_and_answered_ones_when_asked_for():
     world.say(ResolveGate(gate="r1.g1", verdict=Verdict.ACCEPT, answer="left"), PERSON)
     assert look(ListGates(), world)["rows"] == []
     assert [one["answer"] for one in look(ListGates(all=True), world)["rows"]] == ["left"]
+
+
+def test_of_many_gates_the_last_are_shown_in_the_order_in_which_they_were_opened():
+    world = World(a_spec("a"))
+    for number in range(1, PAGE_MAX + 3):
+        world.say(OpenGate(task="a", question=f"question {number}?"), PERSON)
+        world.say(ResolveGate(gate=f"r1.g{number}", verdict=Verdict.ACCEPT), PERSON)
+    shown = look(ListGates(all=True), world)
+    assert [one["gate"] for one in shown["rows"]] == [f"r1.g{number}" for number in range(3, PAGE_MAX + 3)]
+    assert shown["total"] == PAGE_MAX + 2

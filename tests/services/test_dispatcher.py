@@ -457,7 +457,7 @@ async def test_a_run_is_closed_only_when_every_worker_has_its_disposition(nats_s
         async for _ in Deadline(5, "the custody is seen"):
             if dispatcher._sights.custodies():
                 break
-        row = (await client.say(ListWorkers(settled=True)))["rows"][0]
+        (row,) = (await client.say(ListWorkers()))["rows"]
         assert (row["custody"], row["next"]["command"]) == ("owned", ["tocsin", "custody", "release", dispatch])
         assert (await client.say(CloseRun())).code == "obligations"
         await custody(MovedTo(to=CustodyState.RELEASED, why="by its policy"))

@@ -128,8 +128,9 @@ class Dispatcher:
             return run
         asker = command.caller
         shown = Shown(
-            self._ledger.states(), self._clock.now_ms(), self._sights.of, lambda request: self._ledger.receipt(command.run, asker, request)
-        )
+            self._ledger.states(), self._clock.now_ms(), self._sights.of, self._sights.owed,
+            lambda request: self._ledger.receipt(command.run, asker, request),
+        )  # fmt: skip
         decision = read(command, run, shown)
         if isinstance(decision, Refusal):
             return decision

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tocsin.contract.custody import CustodyRecorded, CustodyState, MovedTo, Settled, TerminalMade
 from tocsin.contract.messages import PaneStatus
-from tocsin.contract.run import DispatchState, Restored
+from tocsin.contract.run import DispatchState, Restored, run_of_dispatch
 from tocsin.dispatcher.core.draft import Custody
 from tocsin.dispatcher.core.fleet import Seen
 from tocsin.dispatcher.core.run import Dispatch
@@ -25,6 +25,7 @@ class Sights:
         self._statuses: dict[tuple[str, str], PaneStatus] = {}
         self._heard_ms: dict[str, int] = {}
         self._custodies: dict[str, tuple[CustodyState, bool]] = {}
+        self._owed: dict[str, set[str]] = {}  # by Run: its attempts whose custody is open
         self._since: dict[tuple[str, str, object], int] = {}
         self._texts: dict[str, str | None] = {}
 
@@ -60,6 +61,17 @@ class Sights:
             self._custodies[recorded.custody] = (state, is_settled)
         else:
             self._custodies.pop(recorded.custody, None)
+        self._note_owed(recorded.custody)
+
+    def _note_owed(self, dispatch: str) -> None:
+        run = run_of_dispatch(dispatch)
+        custody = self._custody_of(dispatch)
+        if custody is not None and custody.is_open:
+            self._owed.setdefault(run, set()).add(dispatch)
+        elif run in self._owed:
+            self._owed[run].discard(dispatch)
+            if not self._owed[run]:
+                del self._owed[run]
 
     # -------------------------------------------------------------- telling
 
@@ -70,6 +82,10 @@ class Sights:
     def of(self, dispatch: Dispatch) -> Seen:
         """What is seen of an attempt, for reads."""
         return Seen(self._status_of(dispatch), self.silent_ms(dispatch.launch.host), self._custody_of(dispatch.id))
+
+    def owed(self, run: str) -> tuple[str, ...]:
+        """The Run's attempts whose custody still needs a disposition."""
+        return tuple(self._owed.get(run, ()))
 
     def custodies(self) -> dict[str, Custody]:
         """Every custody that is known, by its Dispatch."""

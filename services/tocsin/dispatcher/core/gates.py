@@ -18,6 +18,7 @@ from tocsin.contract.run import (
 from tocsin.dispatcher.core.draft import Draft
 from tocsin.dispatcher.core.reports import is_assignee, judge, live_reviews
 from tocsin.dispatcher.core.rows import clean, clean_text, named, task_row
+from tocsin.dispatcher.core.run import gate_id
 from tocsin.dispatcher.core.runs import may_own
 from tocsin.dispatcher.core.tasks import found
 
@@ -67,7 +68,7 @@ def open_gate(draft: Draft, ask: OpenGate, command: RunCommand) -> Decision | Re
         return Refusal(Code.LIFECYCLE_CONFLICT, f"Task {task.id} has ended ({task.state})")
     if task.gate is not None:
         return Refusal(Code.LIFECYCLE_CONFLICT, f"gate {task.gate} is open on Task {task.id} already")
-    gate = f"{draft.run.id}.g{draft.run.asked + 1}"
+    gate = gate_id(draft.run.id, draft.run.asked + 1)
     draft.add(GateOpened(gate=gate, task=task.id, question=question, options=tuple(map(clean, ask.options)), to=ask.to, by=draft.caller))
     if task.state in (TaskState.PENDING, TaskState.READY) or (task.state is TaskState.BLOCKED and not task.is_held):
         draft.put(task.id, TaskState.BLOCKED, f"gate {gate} is open", blocked_by=(f"gate:{gate}",))

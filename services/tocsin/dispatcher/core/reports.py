@@ -23,7 +23,7 @@ from tocsin.contract.run import (
 from tocsin.dispatcher.core.draft import Draft
 from tocsin.dispatcher.core.life import LIFE, DispatchEvent
 from tocsin.dispatcher.core.rows import clean, clean_text
-from tocsin.dispatcher.core.run import Dispatch, Run, Task, place
+from tocsin.dispatcher.core.run import Dispatch, Run, Task, gate_id, place
 from tocsin.dispatcher.core.starts import authors
 from tocsin.dispatcher.core.tasks import found, reset_reviews
 
@@ -130,7 +130,7 @@ def _reported(draft: Draft, task: Task) -> None:
     elif task.spec.accept is Accept.GATE and not live_reviews(draft.run, task.id) and task.gate is None:
         draft.add(
             GateOpened(
-                gate=f"{draft.run.id}.g{draft.run.asked + 1}", task=task.id, to="person", by=draft.caller,
+                gate=gate_id(draft.run.id, draft.run.asked + 1), task=task.id, to="person", by=draft.caller,
                 question=f"Is Task {task.id} ({task.spec.title}) done, round {task.round}?", options=tuple(Verdict),
             )
         )  # fmt: skip

@@ -33,7 +33,7 @@ def named(caller: Caller | None) -> str | None:
 
 def run_row(run: Run) -> dict[str, Any]:
     """One Run."""
-    counts = {state.value: count for state in TaskState if (count := run.counts.get(state, 0))}
+    counts = {state.value: count for state in TaskState if (count := run.count(state))}
     return {
         "run": run.id,
         "objective": run.objective,
@@ -69,11 +69,11 @@ def summary(run: Run) -> str:
     """One line: how far it is, and whether it stands still."""
     if not run.tasks:
         return "no Tasks yet"
-    words = [f"{count} {state.value}" for state in TaskState if (count := run.counts.get(state, 0))]
+    words = [f"{count} {state.value}" for state in TaskState if (count := run.count(state))]
     moving = len(run.unsettled)
     if moving:
         return f"{moving} under way: {', '.join(words)}"
-    if run.closed or all(run.counts.get(state, 0) == 0 for state in TaskState if state not in TASK_ENDS):
+    if run.closed or all(run.count(state) == 0 for state in TaskState if state not in TASK_ENDS):
         return f"all ended: {', '.join(words)}"
     return f"quiet, nothing is under way: {', '.join(words)}"
 

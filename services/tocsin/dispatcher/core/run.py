@@ -42,6 +42,7 @@ from tocsin.contract.run import (
 )
 from tocsin.contract.table import Table
 from tocsin.dispatcher.core.life import DispatchEvent
+from tocsin.dispatcher.core.numbers import with_number, without_number
 
 LATE_MAX = 8
 """Late reports kept with an attempt; the log has them all."""
@@ -155,6 +156,11 @@ class Dispatch(Part, frozen=True, kw_only=True):
         return self.launch.pane is not None
 
 
+def gate_id(run: str, number: int) -> str:
+    """The id of the Run's gate of that number, of which the first is 1."""
+    return f"{run}.g{number}"
+
+
 class Gate(Part, frozen=True, kw_only=True):
     """A question on a Task. `round`: the round of the Task that it decides, None when it is only a question."""
 
@@ -200,7 +206,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     dispatches: Table[str, Dispatch] = msgspec.field(default_factory=Table)
     gates: Table[str, Gate] = msgspec.field(default_factory=Table)
     # What follows from the tables above.
-    counts: Table[str, int] = msgspec.field(default_factory=Table)  # Tasks by state
+    numbered: Table[int, str] = msgspec.field(default_factory=Table)  # Tasks by number
+    in_state: Table[str, int] = msgspec.field(default_factory=Table)  # by state: the numbers of its Tasks, see numbers.py
+    attempted: Table[int, str] = msgspec.field(default_factory=Table)  # attempts by number
+    failed: Names = msgspec.field(default_factory=Table)  # attempts that failed
     ready: Names = msgspec.field(default_factory=Table)
     unsettled: Names = msgspec.field(default_factory=Table)
     withdrawn: Names = msgspec.field(default_factory=Table)  # attempts given up of which their host has told nothing
@@ -215,8 +224,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """Something is recorded of it, and it was not purged."""
         return self.generation > 0 and not self.purged
 
+    def count(self, state: TaskState) -> int:
+        """How many Tasks are in a state."""
+        return self.in_state.get(state, 0).bit_count()
 
-DERIVED = ("counts", "ready", "unsettled", "withdrawn", "open_gates", "waiters", "children", "reviews", "panes")
+
+DERIVED = (
+    "numbered", "in_state", "attempted", "failed", "ready", "unsettled", "withdrawn", "open_gates", "waiters", "children", "reviews", "panes",
+)  # fmt: skip
 
 
 def blank(run: str) -> Run:
@@ -403,15 +418,17 @@ def place(host: str, pane: str) -> str:
 
 
 def put_task(run: Run, task: Task) -> Run:
-    """The Run with a Task as it is now, and the counts that follow."""
+    """The Run with a Task as it is now, and what follows from its state."""
     before = run.tasks.get(task.id)
-    counts, ready = run.counts, run.ready
+    numbered, in_state, ready = run.numbered, run.in_state, run.ready
+    if before is None:
+        numbered = numbered.set(task.number, task.id)
     if before is None or before.state is not task.state:
         if before is not None:
-            counts = counts.set(before.state, counts[before.state] - 1)
-        counts = counts.set(task.state, counts.get(task.state, 0) + 1)
+            in_state = in_state.set(before.state, without_number(in_state[before.state], task.number))
+        in_state = in_state.set(task.state, with_number(in_state.get(task.state, 0), task.number))
         ready = ready.set(task.id, True) if task.state is TaskState.READY else ready.delete(task.id)
-    return msgspec.structs.replace(run, tasks=run.tasks.set(task.id, task), counts=counts, ready=ready)
+    return msgspec.structs.replace(run, tasks=run.tasks.set(task.id, task), numbered=numbered, in_state=in_state, ready=ready)
 
 
 def put_dispatch(run: Run, dispatch: Dispatch) -> Run:
@@ -426,9 +443,12 @@ def put_dispatch(run: Run, dispatch: Dispatch) -> Run:
         there = run.dispatches.get(panes.get(key, ""))
         if there is None or there.number <= dispatch.number:
             panes = panes.set(key, dispatch.id)
+    is_failed = dispatch.state is DispatchState.FAILED
     return msgspec.structs.replace(
-        run, dispatches=run.dispatches.set(dispatch.id, dispatch), unsettled=unsettled, withdrawn=withdrawn, panes=panes
-    )
+        run, dispatches=run.dispatches.set(dispatch.id, dispatch), attempted=run.attempted.set(dispatch.number, dispatch.id),
+        failed=run.failed.set(dispatch.id, True) if is_failed else run.failed.delete(dispatch.id),
+        unsettled=unsettled, withdrawn=withdrawn, panes=panes,
+    )  # fmt: skip
 
 
 def put_gate(run: Run, gate: Gate) -> Run:
@@ -477,13 +497,13 @@ def _with(index: Table[str, Names], key: str, name: str) -> Table[str, Names]:
 def derive(run: Run) -> Run:
     """The Run with everything that follows from its Tasks, attempts and gates."""
     run = msgspec.structs.replace(run, **{name: Table() for name in DERIVED})
+    in_state: dict[str, int] = {}
     for task in sorted(run.tasks.values(), key=lambda task: task.number):
         run = link(run, task.spec)
-    counts: dict[str, int] = {}
-    for task in run.tasks.values():
-        counts[task.state] = counts.get(task.state, 0) + 1
+        in_state[task.state] = with_number(in_state.get(task.state, 0), task.number)
+    numbered = {task.number: task.id for task in run.tasks.values()}
     ready = {task.id: True for task in run.tasks.values() if task.state is TaskState.READY}
-    run = msgspec.structs.replace(run, counts=Table(counts), ready=Table(ready))
+    run = msgspec.structs.replace(run, numbered=Table(numbered), in_state=Table(in_state), ready=Table(ready))
     for dispatch in sorted(run.dispatches.values(), key=lambda dispatch: dispatch.number):
         run = put_dispatch(run, dispatch)
     for gate in run.gates.values():
