@@ -63,6 +63,47 @@ def test_what_would_run_as_a_shell_command_is_no_empty_composer(agent):
     assert not read_composer(agent, BY_NAME[agent, "shell mode"]).empty
 
 
+@pytest.mark.parametrize("label", ["suggested", "suggested, in two rows", "yolo dracula suggested", "yolo dracula suggested, in two rows"])
+def test_what_qwen_suggests_was_typed_by_nobody(label):
+    assert read_composer("qwen", BY_NAME["qwen", label]).empty
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("suggestion taken", "run the tests"),
+        ("suggestion taken, cursor at its start", "run the tests"),
+        ("typed over a suggestion", "x"),
+        ("draft, cursor at its start", "hello draft"),
+        ("yolo dracula draft, cursor at its start", "hello draft"),
+        ("one letter, cursor on it", "h"),
+        # The name of a file is drawn in a colour of its own: behind one letter it looks as what is suggested does.
+        ("draft with a file, cursor at its start", "a@README.md"),
+        ("yolo dracula draft with a file, cursor at its start", "a@README.md"),
+        ("draft of a command, cursor at its start", "/help"),
+        ("two lines, cursor at their start", "line one\nline two"),
+        ("yolo dracula two lines, cursor at their start", "line one\nline two"),
+        ("dracula empty line above another, cursor on it", "line two"),
+        ("dracula one letter above another line, cursor on it", "x\nline two"),
+    ],
+)
+def test_a_draft_is_never_taken_for_what_qwen_suggests(label, text):
+    assert read_composer("qwen", BY_NAME["qwen", label]).text == text
+
+
+def test_a_suggestion_is_only_known_with_the_cursor_in_front_of_it():
+    suggested = BY_NAME["qwen", "suggested"]
+    assert read_composer("qwen", dataclasses.replace(suggested, cursor_x=suggested.cursor_x + 1)).text == "run the tests"
+    assert read_composer("qwen", dataclasses.replace(suggested, cursor_y=suggested.cursor_y + 1)).text == "run the tests"
+
+
+def test_a_suggestion_that_names_a_file_or_command_may_be_a_draft():
+    suggested = BY_NAME["qwen", "suggested"]
+    for text in ("r@n the tests", "run/the tests"):
+        rows = tuple(row.replace("r\x1b[0m", f"{text[0]}\x1b[0m").replace("un the tests", text[1:]) for row in suggested.rows)
+        assert read_composer("qwen", dataclasses.replace(suggested, rows=rows)).text == text
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("label", TEXTS)
 def test_our_own_text_is_recognised_as_it_stands_there_or_collapsed(agent, label):

@@ -7,7 +7,7 @@ opencode 1.18.33 and pi 0.73.1.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -20,6 +20,7 @@ FOOTER_ROWS_MAX = 6
 """Rows below a composer: more of them, and it is something else on the screen."""
 
 _STYLE = re.compile("\x1b\\[([0-9;:]*)m")
+_COLOURS = frozenset(str(code) for code in (*range(30, 38), *range(90, 98)))
 _ESCAPES = re.compile("\x1b(?:\\[[0-9;:?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[ -/]*[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile("[\\s\u200b\ufeff]+")
 
@@ -72,6 +73,7 @@ class Look:
     gutter: str = ""  # every row of it begins with that; an empty row stands above the text, an empty one and the model's name below
     unasked: str = ""  # the sign in its mode that approves everything by itself
     collapsed: str = ""  # how it shows a long pasted text; the groups `lines`, `more` or `chars` count it
+    named: str = ""  # it may suggest a text (see `_is_suggested`), and what is drafted has another colour only behind one of these
 
 
 LOOKS: Mapping[str, Look] = MappingProxyType(
@@ -95,6 +97,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
             "   Type your message or @path/to/file",
             unasked="*",
             collapsed=r"\[Pasted Content (?P<chars>\d+) chars?\]",
+            named="/@",
         ),
     }
 )
@@ -106,20 +109,50 @@ def plain(row: str) -> str:
     return _ESCAPES.sub("", row).rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """How a text is drawn, as far as that tells who wrote it. `colour`: as in its escape sequence, None: the terminal's own."""
+
+    dim: bool = False
+    underlined: bool = False
+    colour: str | None = None
+
+    def after(self, style: str) -> "_Pen":
+        """The pen after the codes of one escape sequence."""
+        pen, codes = self, (style or "0").split(";")
+        while codes:
+            code = codes.pop(0)
+            match code.partition(":")[0]:
+                case "0" | "":
+                    pen = _Pen()
+                case "2" | "22":
+                    pen = replace(pen, dim=code == "2")
+                case "4" | "24":
+                    pen = replace(pen, underlined=code not in ("24", "4:0"))
+                case "39":
+                    pen = replace(pen, colour=None)
+                case "38" | "48" as ground:
+                    # The numbers behind it belong to it, and mean something else.
+                    count = {"5": 2, "2": 4}.get(codes[0], 0) if codes and ":" not in code else 0
+                    colour, codes = ";".join((code, *codes[:count])), codes[count:]
+                    pen = replace(pen, colour=colour) if ground == "38" else pen
+                case some if some in _COLOURS:
+                    pen = replace(pen, colour=some)
+        return pen
+
+
+def _drawn(row: str, pen: _Pen = _Pen()) -> tuple[list[tuple[str, _Pen]], _Pen]:
+    """The pieces of a row, each with its pen, and the pen that the next row begins with."""
+    pieces, at = [], 0
+    for style in _STYLE.finditer(row):
+        pieces.append((row[at : style.start()], pen))
+        pen, at = pen.after(style[1]), style.end()
+    return [*pieces, (row[at:], pen)], pen
+
+
 def bright(row: str) -> str:
     """A row without what is dimmed (a suggestion that nobody typed), and without styles."""
-    kept, dim, at = [], False, 0
-    for style in _STYLE.finditer(row):
-        if not dim:
-            kept.append(row[at : style.start()])
-        at = style.end()
-        for code in (style[1] or "0").split(";"):
-            dim = code == "2" or (dim and code not in ("0", "22", ""))
-            if code in ("38", "48"):
-                break  # a colour follows, whose numbers mean something else
-    if not dim:
-        kept.append(row[at:])
-    return plain("".join(kept))
+    return plain("".join(text for text, pen in _drawn(row)[0] if not pen.dim))
 
 
 def _rule(row: str, sign: str) -> bool:
@@ -127,14 +160,49 @@ def _rule(row: str, sign: str) -> bool:
     return len(text) >= 20 and not text.strip(sign)
 
 
-def _box(screen: Screen, look: Look) -> tuple[str, ...] | None:
-    """The rows between the last two rules."""
+def _between(screen: Screen, look: Look) -> range | None:
+    """Where the rows between the last two rules are."""
     rows = screen.rows
     end = next((at for at in range(len(rows) - 1, -1, -1) if _rule(rows[at], look.below)), None)
     if end is None or sum(bool(plain(row)) for row in rows[end + 1 :]) > FOOTER_ROWS_MAX:
         return None
     start = next((at for at in range(end - 1, -1, -1) if _rule(rows[at], look.above)), None)
-    return None if start is None or start + 1 == end else rows[start + 1 : end]
+    return None if start is None or start + 1 == end else range(start + 1, end)
+
+
+def _box(screen: Screen, look: Look) -> tuple[str, ...] | None:
+    """The rows between the last two rules."""
+    found = _between(screen, look)
+    return None if found is None else screen.rows[found.start : found.stop]
+
+
+def _is_suggested(screen: Screen, look: Look, sign: str) -> bool:
+    """Whether the composer offers a text that nobody typed. It shows in how it is drawn: the cursor stands at its first character,
+    which has the terminal's own colour, and everything behind has one other colour.
+
+    A draft with the cursor at its start has one colour throughout. Only the name of a file or command is drawn otherwise in it:
+    a text that may hold one is therefore never called suggested, and neither is a single character.
+    """
+    found = _between(screen, look)
+    if found is None or (screen.cursor_x, screen.cursor_y) != (len(sign) + 1, found.start):
+        return False
+    pen, shown = _Pen(), list[tuple[str, _Pen]]()
+    for at, row in enumerate(screen.rows[: found.stop]):
+        pieces, pen = _drawn(row, pen)
+        if at in found:
+            glyphs = [(glyph, drawn) for text, drawn in pieces for glyph in _ESCAPES.sub("", text)][len(sign) + 1 :]
+            # What fills a row up to its end was not written.
+            shown += glyphs[: len("".join(glyph for glyph, _ in glyphs).rstrip())]
+    (_, first), rest = shown[0] if shown else ("", _Pen()), shown[1:]
+    colours = {drawn.colour for _, drawn in rest}
+    return (
+        first.underlined
+        and first.colour is None
+        and len(colours) == 1
+        and None not in colours
+        and not any(drawn.underlined for _, drawn in rest)
+        and not any(glyph in look.named for glyph, _ in shown)
+    )
 
 
 def _at_cursor(screen: Screen, look: Look) -> tuple[str, ...] | None:
@@ -177,6 +245,8 @@ def read_composer(agent: str | None, screen: Screen) -> Composer:
         return Composer(None)
     behind = first[len(sign) :]
     if look.placeholder and behind == look.placeholder and len(rows) == 1:
+        return Composer("")
+    if look.named and _is_suggested(screen, look, sign):
         return Composer("")
     text = "\n".join([bright(rows[0])[len(sign) :], *map(bright, rows[1:])])
     lines = [line.replace("\u200b", "").replace("\xa0", " ").strip() for line in text.splitlines()]
