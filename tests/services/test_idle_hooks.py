@@ -234,6 +234,22 @@ async def test_an_older_handler_of_the_same_session_is_let_go_when_a_newer_one_c
     assert (await newer).status_code == 200
 
 
+async def test_the_handler_of_the_session_before_is_let_go_when_its_client_has_begun_another(ingest, bus):
+    bus.answer = lambda question: IdleAnswer(pointer=LINE if question.session == "after-clear" and len(bus.questions) > 3 else None)
+    before = asyncio.create_task(ingest.park(session="before-clear", X_Tocsin_Pid="7"))
+    others = asyncio.create_task(ingest.park(session="of-another", X_Tocsin_Pid="8"))
+    async for _ in Deadline(10, "both are parked"):
+        if len(bus.questions) == 2:
+            break
+    after = asyncio.create_task(ingest.park(session="after-clear", X_Tocsin_Pid="7"))
+    answer = await before
+    assert (answer.status_code, answer.json()["code"]) == (409, Code.WAITER_EXISTS)
+    ingest.parking.stir(WakeDue(host=HostId("h"), pane="p1", wake="w1", session="after-clear", pointer=LINE, at_ms=NOW_MS))
+    assert (await after).status_code == 200
+    ingest.parking.close()
+    assert (await others).status_code == 204
+
+
 async def test_handlers_of_two_sessions_wait_beside_each_other(ingest, bus):
     bus.answer = lambda question: IdleAnswer()
     both = [asyncio.create_task(ingest.park(session=session)) for session in ("s1", "s2")]

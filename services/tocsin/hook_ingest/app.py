@@ -169,6 +169,6 @@ def park_route(agents: tuple[str, ...]) -> dict[str, Any]:
                 "content": {"text/plain": {"schema": {"type": "string"}}},
             },
             "204": {"description": f"Nothing in {PARK_S:.0f} seconds: ask again."},
-            "409": {"description": "A newer handler of this session waits in your place: end."},
+            "409": {"description": "A newer handler waits in your place: end."},
         },
     }

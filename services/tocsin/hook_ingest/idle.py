@@ -101,14 +101,15 @@ def is_idle_hook(agent: Agent, reported: HookReported) -> bool:
 class _Handler:
     """One request that is held."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int | None) -> None:
+        self.pid = pid  # its agent's process, when that has one session at a time
         self.stirred = asyncio.Event()  # look at the mail again
-        self.let_go = False  # a newer handler of its session has come
+        self.let_go = False  # a newer handler has come in its place
 
 
 class Parking:
     """Answers `GET /park/{agent}`: 200 with the line when the idle session has a wake, 204 when it may ask again, 409 when a
-    newer handler of the same session waits in its place."""
+    newer handler waits in its place: of the same session, or of the session that the same process has begun since."""
 
     def __init__(
         self, rest: App, *, agents: Mapping[str, Agent], border: Border, credentials: Credentials, host: HostId, idle: IdleHooks,
@@ -158,7 +159,7 @@ class Parking:
             self._account.refuse(refusal)
             await answer_refusal(refusal, send, unread=receive)
         elif not isinstance(admitted, Refusal) and not isinstance(envelope, Refusal):
-            await self._hold(*admitted, envelope.host, receive, send)
+            await self._hold(*admitted, envelope.host, envelope.pid, receive, send)
 
     def _admit(self, method: str, name: str, headers: Headers) -> tuple[Agent, str] | Refusal:
         """The agent and session of a handler."""
@@ -177,13 +178,14 @@ class Parking:
             return Refusal(Code.UNAVAILABLE, "too many handlers are parked")
         return agent, session
 
-    async def _hold(self, agent: Agent, session: str, host: HostId, receive: Receive, send: Send) -> None:
+    async def _hold(self, agent: Agent, session: str, host: HostId, pid: int | None, receive: Receive, send: Send) -> None:
         key = host, agent.name, session
-        older = self._parked.get(key)
-        if older is not None:
-            older.let_go = True
-            older.stirred.set()
-        handler = self._parked[key] = _Handler()
+        for other, older in self._parked.items():
+            # Claude Code lets the handler of a session live on behind /clear, where it would wait for mail that cannot come.
+            if other == key or (pid is not None and other[:2] == key[:2] and older.pid == pid):
+                older.let_go = True
+                older.stirred.set()
+        handler = self._parked[key] = _Handler(pid)
         gone = asyncio.create_task(_gone(receive))
         gone.add_done_callback(lambda _: handler.stirred.set())
         pointer: str | None = None
@@ -208,7 +210,7 @@ class Parking:
         if pointer is not None:
             await _answer_line(pointer, send)
         elif handler.let_go:
-            await answer_refusal(Refusal(Code.WAITER_EXISTS, "a newer handler of this session waits"), send)
+            await answer_refusal(Refusal(Code.WAITER_EXISTS, "a newer handler waits in its place"), send)
         else:
             await answer_nothing(send)
 
