@@ -21,13 +21,14 @@ from tocsin.agents.install.pi import PI
 
 POINTER = "Mail for run r1: run `tocsin mail check`"
 HELD = "held"
+LEFT_WAITING = "left waiting"
 
 
 @dataclass
 class Parking:
-    """A server that answers each look for a wake with the next of `answers`: (status, body), or HELD.
+    """A server that answers each look for a wake with the next of `answers`: (status, body), HELD or LEFT_WAITING.
 
-    HELD: until its client goes, or `woken` is set; then with `held_end`.
+    HELD: until its client goes, or `woken` is set; then with `held_end`. LEFT_WAITING: until its client goes.
     """
 
     port: int
@@ -66,7 +67,7 @@ def parking() -> Iterator[Parking]:
                 self.say(*answer)
                 return
             self.connection.settimeout(0.02)
-            while not (told.woken.is_set() or closing.is_set()):
+            while not (closing.is_set() or (told.woken.is_set() and answer == HELD)):
                 try:
                     if self.connection.recv(1) == b"":
                         told.left += 1
@@ -296,6 +297,22 @@ def test_only_the_newest_call_of_one_client_wakes_it_whatever_its_session(hook, 
     parking.until(2)
     parking.woken.set()
     assert (ended(older), ended(newer)) == (NOTHING, WOKEN)
+    assert leftovers(hook) == []
+
+
+def test_what_an_older_call_of_the_same_session_was_given_wakes_it_also_when_a_newer_call_has_come_meanwhile(hook, parking):
+    """The end of a turn starts the newer call and makes held mail due at once: the server may say it to the older one, and says it once."""
+    env = {"CLAUDE_PID": str(os.getpid())}
+    parking.then(HELD, LEFT_WAITING)
+    older = parked(hook, env=env)
+    parking.until(1)
+    newer = parked(hook, env=env)
+    parking.until(2)
+    parking.woken.set()
+    assert ended(older) == WOKEN
+    assert newer.poll() is None
+    newer.terminate()
+    assert ended(newer) == NOTHING
     assert leftovers(hook) == []
 
 
