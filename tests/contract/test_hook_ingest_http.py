@@ -17,10 +17,13 @@ from tocsin.contract.ids import session_source
 from tocsin.contract.messages import HookReported
 from tocsin.contract.subjects import HOOK_REPORTED
 from tocsin.hook_ingest import __main__ as server
-from tocsin.hook_ingest import asgi, publisher
+from tocsin.hook_ingest import publisher
 from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.runtime import instance
 from tocsin.runtime.clock import SystemClock
+from tocsin.runtime.http import asgi
+from tocsin.runtime.http import server as http
+from tocsin.runtime.http.server import CannotStart
 
 MIB = 1024 * 1024
 STOP = b'{"session_id":"s1","hook_event_name":"Stop","cwd":"/repo"}'
@@ -184,13 +187,13 @@ async def test_a_port_that_is_taken_is_named_and_no_earlier_port_stays_in_the_fi
     file = tmp_path / "port"
     file.write_text("1\n")
     settings = settings_in(tmp_path / "other", ingest_port_file=file).model_copy(update={"ingest_port": ingest.port})
-    with pytest.raises(server.CannotStart, match=str(ingest.port)):
+    with pytest.raises(CannotStart, match=str(ingest.port)):
         await server.serve(settings, ingest.bus, SystemClock())
     assert not file.exists()
 
 
 async def test_it_does_not_start_without_credentials(tmp_path):
-    with pytest.raises(server.CannotStart, match=r"hook\.credential"):
+    with pytest.raises(CannotStart, match=r"hook\.credential"):
         await server.serve(IngestSettings(state=tmp_path, ingest_port=0), RecordingBus(), SystemClock())
 
 
@@ -270,7 +273,7 @@ async def test_trailers_are_not_kept(ingest):
 
 
 async def test_a_connection_that_says_nothing_or_never_ends_its_head_is_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_S_MAX", 0.05)
+    monkeypatch.setattr(http, "HEAD_S_MAX", 0.05)
     async with an_ingest(tmp_path / "state") as ingest:
         assert await ingest.send() == b""
         assert await ingest.send(b"POST /hook/claude HT") == b""
@@ -284,7 +287,7 @@ async def test_a_connection_that_says_nothing_or_never_ends_its_head_is_closed(t
 
 
 async def test_no_more_connections_are_open_than_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http, "CONNECTIONS_MAX", 2)
     async with an_ingest(tmp_path / "state") as ingest:
         held = [await ingest.connect() for _ in range(2)]
         for reader, writer in held:

@@ -18,11 +18,9 @@ from tocsin.contract.ids import HostId
 from tocsin.contract.messages import HookReported, Kind
 from tocsin.contract.refusals import ADVICE, Code, Refusal
 from tocsin.contract.subjects import HOOK_REPORTED
-from tocsin.hook_ingest import asgi, publisher, service
+from tocsin.hook_ingest import publisher, service
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import OPEN_PATHS, Front, rest_of
-from tocsin.hook_ingest.asgi import Bodies
-from tocsin.hook_ingest.border import Border
 from tocsin.hook_ingest.core.payload import BODY_BYTES_MAX, Envelope, parse, report
 from tocsin.hook_ingest.credentials import Credentials, read_credentials
 from tocsin.hook_ingest.envelope import read_envelope
@@ -31,6 +29,9 @@ from tocsin.hook_ingest.publisher import Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.runtime.hashing import read_keyed
+from tocsin.runtime.http import asgi
+from tocsin.runtime.http.asgi import Bodies
+from tocsin.runtime.http.border import Border
 
 PORT = 8627
 HOOK = "inst1.hook-secret-hook-secret"
@@ -354,13 +355,13 @@ def arriving(*chunks: bytes, ends: bool = True):
 
 
 async def test_a_body_in_pieces_is_one_body():
-    assert await Bodies().read(arriving(b"ab", b"", b"c"), 0) == b"abc"
+    assert await Bodies(BODY_BYTES_MAX).read(arriving(b"ab", b"", b"c"), 0) == b"abc"
 
 
 async def test_reading_stops_at_the_limit():
     piece = b"x" * (BODY_BYTES_MAX // 4)
     receive = arriving(*[piece] * 50)
-    refusal = await Bodies().read(receive, 0)
+    refusal = await Bodies(BODY_BYTES_MAX).read(receive, 0)
     assert isinstance(refusal, Refusal)
     assert refusal.code == Code.TOO_LARGE
     assert len(receive.left) == 50 - 5
@@ -368,14 +369,14 @@ async def test_reading_stops_at_the_limit():
 
 async def test_a_body_of_exactly_the_limit_is_read():
     half = b"x" * (BODY_BYTES_MAX // 2)
-    body = await Bodies().read(arriving(half, half), BODY_BYTES_MAX)
+    body = await Bodies(BODY_BYTES_MAX).read(arriving(half, half), BODY_BYTES_MAX)
     assert isinstance(body, bytes)
     assert len(body) == BODY_BYTES_MAX
 
 
 async def test_all_bodies_together_hold_a_bounded_memory_and_give_it_back(monkeypatch):
-    monkeypatch.setattr(asgi, "HELD_BYTES_MAX", 10)
-    bodies = Bodies()
+    monkeypatch.setattr(asgi, "HELD_BODIES_MAX", 1)
+    bodies = Bodies(10)
     slow = asyncio.create_task(bodies.read(arriving(b"123456", ends=False), 0))
     async for _ in Deadline(5, "the first body has begun"):
         if bodies.held_bytes == 6:
@@ -391,7 +392,7 @@ async def test_all_bodies_together_hold_a_bounded_memory_and_give_it_back(monkey
 
 async def test_a_body_that_does_not_arrive_in_time_is_refused(monkeypatch):
     monkeypatch.setattr(asgi, "READ_S_MAX", 0.01)
-    refusal = await Bodies().read(arriving(b"{", ends=False), 0)
+    refusal = await Bodies(BODY_BYTES_MAX).read(arriving(b"{", ends=False), 0)
     assert isinstance(refusal, Refusal)
     assert refusal.code == Code.TOO_SLOW
 
@@ -399,7 +400,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_refused(monkeypatch):
 async def test_a_stop_hurries_bodies_that_arrive_now_or_later(monkeypatch):
     monkeypatch.setattr(asgi, "HURRIED_READ_S_MAX", 0.01)
     monkeypatch.setattr(asgi, "READ_S_MAX", 60)
-    bodies = Bodies()
+    bodies = Bodies(BODY_BYTES_MAX)
     arriving_now = asyncio.create_task(bodies.read(arriving(b"{", ends=False), 0))
     async for _ in Deadline(5, "the body has begun"):
         if bodies.held_bytes:

@@ -29,7 +29,6 @@ from tocsin.hook_ingest import __main__ as server
 from tocsin.hook_ingest import idle
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import Front, rest_of
-from tocsin.hook_ingest.border import Border
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.idle import IdleHooks, Parking
 from tocsin.hook_ingest.publisher import Publisher
@@ -38,6 +37,7 @@ from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.mailbox import service
 from tocsin.runtime import instance
 from tocsin.runtime.clock import SystemClock
+from tocsin.runtime.http.border import Border
 from tocsin.store.views import Views
 
 PORT = 8627

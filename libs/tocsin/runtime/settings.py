@@ -2,11 +2,22 @@
 
 import socket
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 DEFAULT_STATE = Path.home() / ".local" / "state" / "tocsin"
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(word for part in value.split(",") if (word := part.strip()))
+    return value
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Words between commas."""
 
 
 class Settings(BaseSettings):

@@ -10,6 +10,7 @@ from typing import Any
 from tocsin.cli import reading
 from tocsin.cli.main import DONE, WANTING, refuse
 from tocsin.contract.refusals import Code, Refusal
+from tocsin.listing.find import clean
 
 FAMILIES = {
     "run": "tocsin.dispatcher.store",
@@ -86,6 +87,6 @@ def _tell(result: dict[str, Any]) -> None:
     findings = result["findings"]
     print(f"{result['ledger']}: {result['records']} records of {result['aggregates']} aggregates, {len(findings) or 'nothing'} to tell")
     for finding in findings:
-        print(f"  {reading.clean(finding['id'])}: {finding['fault']}: {finding['detail']}")
+        print(f"  {clean(finding['id'])}: {finding['fault']}: {finding['detail']}")
     if any(finding["fault"] in ("wrong", "missing") for finding in findings):
         print(f"  next: tocsin ledger rebuild {result['ledger']}")

@@ -11,7 +11,9 @@ from tocsin.cli import reading
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.messages import Evidence, Row, WorktreesSorted
 from tocsin.contract.refusals import Refusal
-from tocsin.sorter.core.explain import CLASS_WORDS
+from tocsin.listing.explain import CLASS_WORDS
+from tocsin.listing.find import clean
+from tocsin.listing.plain import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(found, Refusal):
             return refuse(found, args.json)
         if args.json:
-            print(json.dumps(reading.plain(found)))
+            print(json.dumps(plain(found)))
         else:
             show(found, several_hosts(found.worktrees))
         return DONE
@@ -62,7 +64,7 @@ def cells(row: Row, now_ms: int, with_host: bool) -> tuple[str, ...]:
     agents = sorted({pane.agent for pane in row.panes if pane.agent})
     return tuple(
         map(
-            reading.clean,
+            clean,
             (
                 str(row.rank),
                 CLASS_WORDS[row.attention_class],

@@ -16,8 +16,8 @@ import msgspec
 from tocsin.agents.titles import read_title
 from tocsin.cli.main import DONE, USAGE
 from tocsin.contract.messages import State
+from tocsin.listing.names import name_key
 from tocsin.sorter.core.attention import STALE_AFTER_MS, Hook, Pane, is_fresh, prior_attention
-from tocsin.sorter.core.names import name_key
 from tocsin.sorter.core.ranking import CREATE_GRACE_MS, Worktree, rank
 from tocsin.sorter.core.title import Title
 

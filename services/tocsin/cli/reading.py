@@ -5,16 +5,14 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.cli.main import refuse
-from tocsin.contract.messages import Row, WorktreesSorted
+from tocsin.contract.messages import WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
 
 if TYPE_CHECKING:
@@ -104,43 +102,6 @@ def with_place(args: argparse.Namespace, work: Callable[[Place], Awaitable[int]]
 
 async def _awaited(work: Awaitable[int]) -> int:
     return await work
-
-
-def plain(body: WorktreesSorted) -> dict[str, Any]:
-    """A list as `--json` prints it. Every row has its `panes`, also when there are none."""
-    rows = [plain_row(row) for row in body.worktrees]
-    return {
-        "version": body.version, "worktrees": rows, "workspace": body.workspace, "birth": body.birth, "at": body.at_ms,
-        "restored": body.restored,
-    }  # fmt: skip
-
-
-def plain_row(row: Row) -> dict[str, Any]:
-    """A row as `--json` prints it."""
-    fields: dict[str, Any] = msgspec.to_builtins(row)
-    panes = fields.pop("panes", [])
-    first = ("rank", "id", "name", "path", "host", "class", "attention_at", "evidence", "reason")
-    return {**{field: fields.pop(field) for field in first}, "panes": panes, **fields}
-
-
-def resolve(rows: Sequence[Row], named: str) -> Row | Refusal:
-    """The worktree that `named` means: its id, its name, or the beginning of either, if only one fits. Refuses: not_found."""
-    for fits in (
-        [row for row in rows if row.id == named],
-        [row for row in rows if row.name == named],
-        [row for row in rows if row.id.startswith(named) or row.name.startswith(named)],
-    ):
-        if len(fits) == 1:
-            return fits[0]
-        if fits:
-            several = ", ".join(clean(row.id) for row in fits[:5])
-            return Refusal(Code.NOT_FOUND, f"{clean(named)} may be any of {len(fits)}: {several}")
-    return Refusal(Code.NOT_FOUND, f"no worktree is called {clean(named)}")
-
-
-def clean(text: str) -> str:
-    """Text that a terminal only shows: names of branches and folders may hold anything."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def age(from_ms: int, now_ms: int) -> str:

@@ -66,8 +66,8 @@ def told_of(shown: "Shown") -> dict[str, Any]:
 
 def _play(files: Iterable[Path], scenario: str | None, policies: list[str]) -> list[str]:
     from tocsin.cli.playback import Playback
-    from tocsin.cli.policies import ordered
     from tocsin.cli.recordings import read
+    from tocsin.listing.orders import ordered
 
     recorded, unplayed = [], []
     for file in files:

@@ -13,6 +13,7 @@ from tocsin.cli import ls, reading
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.messages import AttentionClass, Row, WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
+from tocsin.listing.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -149,7 +150,7 @@ async def print_lines(bus: "Bus", place: reading.Place, screen: Screen, as_json:
         if body is None:
             print(f"tocsin: {reading.nobody_publishes(place.workspace)}", file=sys.stderr, flush=True)
         elif as_json:
-            print(json.dumps(reading.plain(body)), flush=True)
+            print(json.dumps(plain(body)), flush=True)
         else:
             print(time.strftime("--- %H:%M:%S"))
             ls.show(body, ls.several_hosts(body.worktrees))

@@ -6,7 +6,9 @@ import json
 from tocsin.cli import reading
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.refusals import Refusal
-from tocsin.sorter.core.explain import decider, why_above, why_here
+from tocsin.listing.explain import decider, why_above, why_here
+from tocsin.listing.find import clean, resolve
+from tocsin.listing.plain import plain_row
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
         found = await reading.last_list(place)
         if isinstance(found, Refusal):
             return refuse(found, args.json)
-        rows = [reading.resolve(found.worktrees, named) for named in (args.worktree, args.other) if named is not None]
+        rows = [resolve(found.worktrees, named) for named in (args.worktree, args.other) if named is not None]
         for row in rows:
             if isinstance(row, Refusal):
                 return refuse(row, args.json)
@@ -33,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
         else:
             line, decided_by = why_above(known[0], known[1], reading.time_of), decider(known[0], known[1]).value
         if args.json:
-            print(json.dumps({"line": line, "decided_by": decided_by, "worktrees": [reading.plain_row(row) for row in known]}))
+            print(json.dumps({"line": line, "decided_by": decided_by, "worktrees": [plain_row(row) for row in known]}))
         else:
-            print(reading.clean(line))
+            print(clean(line))
         return DONE
 
     return reading.with_place(args, work)

@@ -12,13 +12,13 @@ from tocsin.bus.bus import Bus, Unavailable
 from tocsin.contract.refusals import ADVICE, Code, Refusal
 from tocsin.contract.subjects import HOOK_REPORTED
 from tocsin.hook_ingest.account import EXPOSITION_TYPE, Account
-from tocsin.hook_ingest.asgi import Receive, Scope, Send, answer_refusal
-from tocsin.hook_ingest.border import Border, joined
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import HEADERS
 from tocsin.hook_ingest.idle import PARK_PATH, PARK_S, SESSION_HEADER
 from tocsin.hook_ingest.publisher import SAY_S_MAX
 from tocsin.hook_ingest.service import HOOK_PATH, HookIngest
+from tocsin.runtime.http.asgi import Receive, Scope, Send, answer_refusal
+from tocsin.runtime.http.border import Border, joined
 
 OPEN_PATHS = frozenset({"/health", "/metrics", "/openapi.json"})
 """What may be read without a credential: it names no pane, path or person."""

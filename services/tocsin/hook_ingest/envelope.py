@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from tocsin.contract.ids import HostId
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.hook_ingest.border import Headers
 from tocsin.hook_ingest.core.payload import Envelope
+from tocsin.runtime.http.border import Headers
 
 HEADERS: Mapping[str, str] = MappingProxyType(
     {

@@ -18,12 +18,12 @@ from tocsin.contract.messages import HookReported, Kind
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.subjects import MAIL_IDLE
 from tocsin.hook_ingest.account import Account
-from tocsin.hook_ingest.asgi import App, Receive, Scope, Send, answer_nothing, answer_refusal
-from tocsin.hook_ingest.border import Border, Headers, joined
 from tocsin.hook_ingest.core.body import Payload
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import read_envelope
 from tocsin.runtime.clock import Clock
+from tocsin.runtime.http.asgi import App, Receive, Scope, Send, answer_nothing, answer_refusal
+from tocsin.runtime.http.border import Border, Headers, joined
 
 IDLE_S_MAX = 0.15
 """How long an idle hook waits for mailbox: the agent looks busy meanwhile, and its user waits."""

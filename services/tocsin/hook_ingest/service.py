@@ -10,14 +10,14 @@ from tocsin.contract.ids import HostId
 from tocsin.contract.messages import HookReported
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.hook_ingest.account import Account
-from tocsin.hook_ingest.asgi import Bodies, Disconnected, Receive, Scope, Send, answer_nothing, answer_refusal
-from tocsin.hook_ingest.border import Border, Headers, check_json, joined
-from tocsin.hook_ingest.core.payload import Payload, parse, report
+from tocsin.hook_ingest.core.payload import BODY_BYTES_MAX, Payload, parse, report
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import read_envelope
 from tocsin.hook_ingest.idle import IdleHooks, answer_body, goes_on
 from tocsin.hook_ingest.publisher import Publisher
 from tocsin.runtime.clock import Clock
+from tocsin.runtime.http.asgi import Bodies, Disconnected, Receive, Scope, Send, answer_nothing, answer_refusal
+from tocsin.runtime.http.border import Border, Headers, check_json, joined
 
 HOOK_PATH = "/hook/"
 """What follows is the agent's name."""
@@ -53,7 +53,7 @@ class HookIngest:
         self._clock = clock
         self._account = account
         self._idle = idle
-        self._bodies = Bodies()
+        self._bodies = Bodies(BODY_BYTES_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request: 204, 200 with the agent's own JSON for an idle hook that is to go on, or a refusal with its status."""

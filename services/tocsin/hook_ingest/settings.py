@@ -1,19 +1,16 @@
 """What hook-ingest reads from its environment, prefix `TOCSIN_`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
 
 from tocsin.runtime import instance
-from tocsin.runtime.settings import Settings
+from tocsin.runtime.settings import Settings, Words
 
 INGEST_PORT = 8627
 """T-O-C-S on a telephone's keys: assigned to nobody, and below the ports that systems hand out by themselves."""
-
-Words = Annotated[tuple[str, ...], NoDecode]
-"""Words between commas."""
 
 
 class IngestSettings(Settings):
@@ -39,13 +36,6 @@ class IngestSettings(Settings):
     """`async`: answer before the bus has the event on record. A kill then loses what is in flight."""
     show_text: Literal["none", "prompts"] = "none"
     """`prompts`: keep a masked excerpt of questions and permissions."""
-
-    @field_validator("allowed_hosts", "allowed_origins", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(word for part in value.split(",") if (word := part.strip()))
-        return value
 
     @property
     def hook_credential(self) -> Path:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tocsin.listing.names import NameKey, name_key
 from tocsin.sorter.core.attention import Attention, Pane, attention, is_fresh
-from tocsin.sorter.core.names import NameKey, name_key
 
 CREATE_GRACE_MS = 5 * 60_000
 """How long a new worktree stands above idle ones that were used since (the seed's CREATE_GRACE_MS)."""

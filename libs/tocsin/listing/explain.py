@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from tocsin.contract.messages import AttentionClass, Row
-from tocsin.sorter.core.names import name_key
+from tocsin.listing.names import name_key
 
 CLASS_WORDS = {
     AttentionClass.NEEDS_YOU: "needs you",

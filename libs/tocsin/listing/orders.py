@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tocsin.contract.messages import Row
-from tocsin.sorter.core.names import name_key
+from tocsin.listing.names import name_key
 
 KEYS: Mapping[str, Callable[[Row], Any]] = {
     "recent": lambda row: (-row.active_at, name_key(row.name), row.id),

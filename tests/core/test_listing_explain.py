@@ -3,7 +3,7 @@
 import pytest
 
 from tocsin.contract.messages import Evidence, Row
-from tocsin.sorter.core.explain import Decider, decider, why_above, why_here
+from tocsin.listing.explain import Decider, decider, why_above, why_here
 
 NOW = 1_800_000_000_000
 

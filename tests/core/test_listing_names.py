@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.sorter.core.names import name_key
+from tocsin.listing.names import name_key
 
 IN_ORDER = [
     (["", " ", "_", "a"], "nothing first, then space, punctuation, letters"),

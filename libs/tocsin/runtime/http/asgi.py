@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.hook_ingest.core.body import BODY_BYTES_MAX
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -15,8 +14,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-HELD_BYTES_MAX = 8 * BODY_BYTES_MAX
-"""Most memory for bodies that are still arriving, over all requests."""
+HELD_BODIES_MAX = 8
+"""Most memory for bodies that are still arriving, over all requests: so many of the largest."""
 
 READ_S_MAX = 5.0
 """Longest time for a body to arrive. The hook command itself gives up after one second."""
@@ -35,9 +34,10 @@ class Disconnected(Exception):
 
 
 class Bodies:
-    """All bodies that are arriving now."""
+    """All bodies that are arriving now. `bytes_max`: the largest that is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
         self.held_bytes = 0
         self._read_s_max = READ_S_MAX
         self._deadlines: set[asyncio.Timeout] = set()
@@ -47,8 +47,8 @@ class Bodies:
 
         Refuses: too_large, without reading on; too_slow; unavailable, when all bodies together hold too much. Raises Disconnected.
         """
-        if declared_bytes > BODY_BYTES_MAX:
-            return Refusal(Code.TOO_LARGE, f"the body has {declared_bytes} bytes, the limit is {BODY_BYTES_MAX}")
+        if declared_bytes > self.bytes_max:
+            return Refusal(Code.TOO_LARGE, f"the body has {declared_bytes} bytes, the limit is {self.bytes_max}")
         body = bytearray()
         held = 0
         try:
@@ -61,9 +61,9 @@ class Bodies:
                     chunk: bytes = message.get("body", b"")
                     held += len(chunk)
                     self.held_bytes += len(chunk)
-                    if held > BODY_BYTES_MAX:
-                        return Refusal(Code.TOO_LARGE, f"the body is over the limit of {BODY_BYTES_MAX} bytes")
-                    if self.held_bytes > HELD_BYTES_MAX:
+                    if held > self.bytes_max:
+                        return Refusal(Code.TOO_LARGE, f"the body is over the limit of {self.bytes_max} bytes")
+                    if self.held_bytes > HELD_BODIES_MAX * self.bytes_max:
                         return Refusal(Code.UNAVAILABLE, "too much is arriving at once")
                     last = not message.get("more_body", False)
                     if last and not body:
