@@ -23,7 +23,7 @@ from tocsin.runtime import instance
 from tocsin.runtime.instance import Identity
 
 SERVERS = {"nats", "valkey"}
-SERVICES = {"status-store", "sorter", "hook-ingest", "dispatcher", "mailbox", "release-accountant", "pane-host"}
+SERVICES = {"status-store", "sorter", "hook-ingest", "dispatcher", "mailbox", "release-accountant", "pane-host", "console"}
 START_S_MAX, STOP_S_MAX = 60, 30
 
 

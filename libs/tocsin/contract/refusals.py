@@ -28,6 +28,8 @@ class Code(StrEnum):
     FOREIGN_ORIGIN = "foreign_origin"
     NOT_JSON = "not_json"
     NO_CREDENTIAL = "no_credential"
+    NO_SESSION = "no_session"
+    BAD_TICKET = "bad_ticket"
     FOREIGN_INSTANCE = "foreign_instance"
     UNAVAILABLE = "unavailable"
     NO_LIST = "no_list"
@@ -103,6 +105,8 @@ ADVICE: dict[Code, Advice] = {
     Code.FOREIGN_ORIGIN: Advice("a web page of another origin may not speak here", Retry.NEVER, 403, ("use the tocsin command",)),
     Code.NOT_JSON: Advice("only application/json is taken", Retry.AFTER_CHANGE, 415, ("send Content-Type: application/json",)),
     Code.NO_CREDENTIAL: Advice("the credential is missing or wrong", Retry.AFTER_CHANGE, 401, ("tocsin hooks status",)),
+    Code.NO_SESSION: Advice("the page has no session, or it is over", Retry.AFTER_CHANGE, 401, ("tocsin open",)),
+    Code.BAD_TICKET: Advice("the ticket was used, is older than a minute, or is none", Retry.AFTER_CHANGE, 401, ("tocsin open",)),
     Code.FOREIGN_INSTANCE: Advice(
         "the credential is another instance's", Retry.AFTER_CHANGE, 401, ("tocsin hooks status", "tocsin doctor")
     ),

@@ -29,16 +29,23 @@ PORTS = "ports.json"
 
 HOOK_CREDENTIAL = "hook.credential"
 COMMAND_CREDENTIAL = "command.credential"
+READER_CREDENTIAL = "reader.credential"
 HASH_KEY = "hash.key"
 NATS_CREDENTIAL = "nats.credential"
 NATS_READER_CREDENTIAL = "nats-reader.credential"
+NATS_CONSOLE_CREDENTIAL = "nats-console.credential"
 NATS_MONITOR_CREDENTIAL = "nats-monitor.credential"
 REDIS_CREDENTIAL = "redis.credential"
 
-BEARERS = (HOOK_CREDENTIAL, COMMAND_CREDENTIAL)
+BEARERS = (HOOK_CREDENTIAL, COMMAND_CREDENTIAL, READER_CREDENTIAL)
 """Shown over HTTP as `<instance id>.<secret>`, so that another instance's credential is told from a wrong one."""
 
-NATS_USERS: Mapping[str, str] = {NATS_CREDENTIAL: "service", NATS_READER_CREDENTIAL: "reader", NATS_MONITOR_CREDENTIAL: "monitor"}
+NATS_USERS: Mapping[str, str] = {
+    NATS_CREDENTIAL: "service",
+    NATS_CONSOLE_CREDENTIAL: "console",
+    NATS_READER_CREDENTIAL: "reader",
+    NATS_MONITOR_CREDENTIAL: "monitor",
+}
 """Files that hold `user:password` of the bus, and their users."""
 
 SECRET_BYTES = 32
@@ -75,6 +82,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     ingest_url: str
     host: str
     workspace: str
+    console_url: str | None = None  # None: no console runs
     supervisor: Identity | None = None  # None: containers, which no process here stands for
     since_ms: int = 0
     ready: bool = False  # the first list was published

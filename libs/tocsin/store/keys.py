@@ -22,6 +22,16 @@ def list_of(workspace: str) -> str:
     return f"{PREFIX}:list:{token(workspace)}"
 
 
+def ticket(digest: str) -> str:
+    """String, owner console, for a minute: who may have a session for the ticket of this digest, as JSON. Whoever takes it removes it."""
+    return f"{PREFIX}:ticket:{token(digest)}"
+
+
+def day(workspace: str) -> str:
+    """Sorted set, owner console, for a day: samples of the list's classes as JSON, scored by their slot of the day. No ids."""
+    return f"{PREFIX}:day:{token(workspace)}"
+
+
 def view(family: str, aggregate: str) -> str:
     """Hash, owner the service of that ledger (`family`: its subject), until purged: one aggregate's view.
 

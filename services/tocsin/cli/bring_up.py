@@ -38,6 +38,9 @@ LIST_S_MAX = 20.0
 """Longest wait for the first list; beyond it one line says so, and everything goes on."""
 
 ORPHANS_S_MAX = 10.0
+LISTENERS = {"hook-ingest": "ingest", "console": "console"}
+"""Services that listen, and the names of their ports."""
+
 PORTS_TRIED_MAX = 3
 POLL_S = 0.05
 
@@ -202,7 +205,8 @@ async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Ca
     before = dict(ports)
     nats_url, bus = await start_nats(state, supervisor, ports)
     redis_url, store = await start_valkey(state, supervisor, ports)
-    ports["ingest"] = embedded.free_port(ports.get("ingest"), embedded.FIRST_PORTS["ingest"])
+    for name in LISTENERS.values():
+        ports[name] = listener_port(name, ports)
     for name, port in before.items():
         if ports[name] != port:
             tell(f"port {port} is taken: {name} listens on {ports[name]} from now on")
@@ -214,28 +218,34 @@ async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Ca
         keeper=instance.Keeper.UP,
         nats_url=nats_url,
         redis_url=redis_url,
-        ingest_url=announce(state, ports),
+        ingest_url=local(ports["ingest"]),
+        console_url=local(ports["console"]),
         host=settings.host,
         workspace=settings.workspace,
         supervisor=instance.identify(os.getpid()),
         since_ms=time.time_ns() // 1_000_000,
     )
+    announce(state, ports)
     instance.write_endpoint(state, reached)
 
-    def ingest_port() -> dict[str, str]:
-        """Where hook-ingest listens, asked before each of its starts: somebody may have taken the port meanwhile."""
+    def port_of(service: str) -> dict[str, str]:
+        """Where a service listens, asked before each of its starts: somebody may have taken the port meanwhile."""
         nonlocal reached
-        taken = ports["ingest"]
-        ports["ingest"] = embedded.free_port(taken, embedded.FIRST_PORTS["ingest"])
-        if ports["ingest"] != taken:
-            tell(f"port {taken} is taken: hooks report to {ports['ingest']} from now on")
-            reached = msgspec.structs.replace(reached, ingest_url=announce(state, ports))
+        name = LISTENERS.get(service)
+        if name is None:
+            return {}
+        taken = ports[name]
+        ports[name] = listener_port(name, ports)
+        if ports[name] != taken:
+            tell(f"port {taken} is taken: {service} listens on {ports[name]} from now on")
+            reached = msgspec.structs.replace(reached, ingest_url=local(ports["ingest"]), console_url=local(ports["console"]))
+            announce(state, ports)
             instance.write_endpoint(state, reached)
-        return {"TOCSIN_INGEST_PORT": str(ports["ingest"])}
+        return {f"TOCSIN_{name.upper()}_PORT": str(ports[name])}
 
-    start_services(state, supervisor, one_process, ingest_port)
+    start_services(state, supervisor, one_process, port_of)
 
-    introduce(state, reached, bus, store)
+    introduce(state, reached, bus, store, call)
     found = await first_list(settings, ports)
     if found is None:
         tell(f"no list after {LIST_S_MAX:.0f} s; what is wrong: {call('doctor')}")
@@ -248,26 +258,38 @@ async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Ca
     instance.write_endpoint(state, reached)
 
 
-def introduce(state: Path, reached: Endpoint, bus: str, store: str) -> None:
+def introduce(state: Path, reached: Endpoint, bus: str, store: str, call: Callable[[str], str]) -> None:
     """Say what runs where; `bus` and `store` say what they are."""
     tell(f"Tocsin {reached.version} on {state}")
     tell(f"  bus    {embedded.without_login(reached.nats_url)}  ({bus})")
     tell(f"  store  {embedded.without_login(reached.redis_url)}  ({store})")
     tell(f"  hooks  {reached.ingest_url}")
+    tell(f"  page   {reached.console_url}  ({call('open')} logs you in)")
     lost = embedded.volatile(str(state), embedded.read_mounts())
     if lost:
         tell(f"  warning: {lost}")
 
 
-def announce(state: Path, ports: dict[str, int]) -> str:
-    """Remember the ports and tell the hook commands theirs; returns the address. Raises Unusable."""
+def listener_port(name: str, ports: dict[str, int]) -> int:
+    """A free port for a service that listens; never the usual one of another, which will want it in a moment."""
+    others = [other for other in LISTENERS.values() if other != name]
+    meant = {ports.get(other, embedded.FIRST_PORTS[other]) for other in others}
+    return embedded.free_port(ports.get(name), embedded.FIRST_PORTS[name], meant)
+
+
+def local(port: int) -> str:
+    """The address of what listens there on this machine."""
+    return f"http://{embedded.LOOPBACK}:{port}"
+
+
+def announce(state: Path, ports: dict[str, int]) -> None:
+    """Remember the ports and tell the hook commands theirs. Raises Unusable."""
     place = f"{embedded.LOOPBACK}:{ports['ingest']}"
     instance.write_ports(state, ports)
     try:
         write_endpoint(state, f"http://{place}", instance.credential(state, instance.HOOK_CREDENTIAL) or "", place)
     except OSError as error:
         raise instance.why(error, state) from error
-    return f"http://{place}"
 
 
 async def start_nats(state: Path, supervisor: Supervisor, ports: dict[str, int]) -> tuple[str, str]:
@@ -289,6 +311,7 @@ async def start_nats(state: Path, supervisor: Supervisor, ports: dict[str, int])
             listen=f"{embedded.LOOPBACK}:{port}",
             store=str(state / "nats" / "store"),
             service=login,
+            console=instance.credential(state, instance.NATS_CONSOLE_CREDENTIAL) or "",
             reader=instance.credential(state, instance.NATS_READER_CREDENTIAL) or "",
             monitor=instance.credential(state, instance.NATS_MONITOR_CREDENTIAL) or "",
         )
@@ -362,31 +385,31 @@ async def on_a_free_port(
     return ports[name]
 
 
-def start_services(state: Path, supervisor: Supervisor, one_process: bool, ingest_port: Callable[[], dict[str, str]]) -> None:
+def start_services(state: Path, supervisor: Supervisor, one_process: bool, port_of: Callable[[str], dict[str, str]]) -> None:
     """Start every service: each as a process, or all of them inside this one. Raises Unusable."""
     if one_process:
         # What services write to stderr is their log; this terminal is for the person.
         os.dup2(open_log(supervisor.log_of("services")), sys.stderr.fileno())
 
-    async def ingest_here() -> None:
-        os.environ.update(ingest_port())
-        await main_of("hook-ingest")()
+    async def here(service: str) -> None:
+        os.environ.update(port_of(service))
+        await main_of(service)()
 
     for service, module in SERVICES.items():
         if one_process:
-            supervisor.keep_here(service, ingest_here if service == "hook-ingest" else main_of(service))
+            supervisor.keep_here(service, partial(here, service))
             continue
         beat = {"TOCSIN_BEAT_FILE": str(state / "logs" / f"{service}.beat")}
         argv = (sys.executable, "-P", "-m", module.removesuffix(".__main__"))
-        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, ingest_port)))
+        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, port_of)))
 
 
-def _service_environment(service: str, beat: dict[str, str], ingest_port: Callable[[], dict[str, str]]) -> dict[str, str]:
-    return beat | (ingest_port() if service == "hook-ingest" else {})
+def _service_environment(service: str, beat: dict[str, str], port_of: Callable[[str], dict[str, str]]) -> dict[str, str]:
+    return beat | port_of(service)
 
 
 async def first_list(settings: Settings, ports: dict[str, int]) -> int | None:
-    """Wait until a list is published and hooks are taken: how many worktrees it has, None when that takes too long."""
+    """Wait until a list is published, hooks are taken and the page is shown: how many worktrees it has, None when that takes too long."""
     credential = instance.credential(settings.state, instance.COMMAND_CREDENTIAL) or ""
     with suppress(TimeoutError):
         async with asyncio.timeout(LIST_S_MAX), connect(settings.nats_url, name="up", state=settings.state) as bus:
@@ -394,7 +417,8 @@ async def first_list(settings: Settings, ports: dict[str, int]) -> int | None:
                 with suppress(Unavailable):
                     last = await bus.last(WORKTREE_SORTED, settings.workspace)
                     body = last and last.body
-                    if body and await embedded.ask_ingest(ports["ingest"], credential) is embedded.Answer.READY:
+                    heard = body and await embedded.ask_ingest(ports["ingest"], credential) is embedded.Answer.READY
+                    if body and heard and await embedded.ask_console(ports["console"], credential) is embedded.Answer.READY:
                         return len(body.worktrees)
                 await asyncio.sleep(POLL_S)
     return None

@@ -52,7 +52,11 @@ def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path],
         instance.make_folder(part)
     for name in (instance.ID, instance.HASH_KEY, *instance.BEARERS, *instance.NATS_USERS, instance.REDIS_CREDENTIAL):
         instance.write_private(copies / name, f"{held(name)}\n".encode())
-    logins = {"service": held(instance.NATS_CREDENTIAL), "reader": held(instance.NATS_READER_CREDENTIAL)}
+    logins = {
+        "service": held(instance.NATS_CREDENTIAL),
+        "console": held(instance.NATS_CONSOLE_CREDENTIAL),
+        "reader": held(instance.NATS_READER_CREDENTIAL),
+    }
     bus = embedded.nats_config(
         name="tocsin",
         listen=f"{EVERYWHERE}:4222",
@@ -76,6 +80,7 @@ def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path],
             nats_url=f"nats://127.0.0.1:{ports['NATS']}",
             redis_url=f"redis://127.0.0.1:{ports['REDIS']}/0",
             ingest_url=f"http://{ingest}",
+            console_url=f"http://127.0.0.1:{ports['CONSOLE']}",
             host=os.environ.get("TOCSIN_HOST") or "localhost",
             workspace=os.environ.get("TOCSIN_WORKSPACE") or "default",
             since_ms=time.time_ns() // 1_000_000,
@@ -100,7 +105,7 @@ def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path],
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - inside the containers' own network; docker-compose.yml publishes on loopback
 
-DEFAULT_PORTS = {"INGEST": "8627", "NATS": "4222", "REDIS": "6379"}
+DEFAULT_PORTS = {"INGEST": "8627", "CONSOLE": "8628", "NATS": "4222", "REDIS": "6379"}
 """Where docker-compose.yml publishes on loopback, unless the environment says otherwise."""
 
 

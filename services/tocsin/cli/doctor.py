@@ -16,7 +16,7 @@ from tocsin.cli.embedded import without_login
 if TYPE_CHECKING:
     from tocsin.runtime.instance import Child, Endpoint
 
-SERVICES = ("status-store", "sorter", "hook-ingest", "dispatcher", "mailbox", "release-accountant", "pane-host")
+SERVICES = ("status-store", "sorter", "hook-ingest", "dispatcher", "mailbox", "release-accountant", "pane-host", "console")
 
 RESTARTS_MAX = 3
 """More restarts than a machine that went to sleep or a store that was restarted would explain."""

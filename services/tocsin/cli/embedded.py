@@ -12,14 +12,23 @@ import shutil
 import socket
 import subprocess
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from tocsin.contract.subjects import ATTENTION_RAISED, PANE_STATUS, WORKTREE_MOVED, WORKTREE_SORTED
+from tocsin.contract.subjects import (
+    ATTENTION_RAISED,
+    DEAD,
+    PANE_STATUS,
+    SUBJECTS,
+    WORKTREE_MOVED,
+    WORKTREE_SORTED,
+    Kept,
+    Party,
+)
 
 LOOPBACK = "127.0.0.1"
 
@@ -29,7 +38,7 @@ NATS_VERSION_MIN = (2, 11)
 VALKEY_VERSION_MIN = (7,)
 """The first with an append-only file in parts, which survives a torn tail."""
 
-FIRST_PORTS = {"nats": 17710, "valkey": 17720, "ingest": 8627}
+FIRST_PORTS = {"nats": 17710, "valkey": 17720, "ingest": 8627, "console": 8628}
 """Tried first, and upwards from there: below the ranges that systems give to outgoing connections."""
 
 PORTS_TRIED_MAX = 10
@@ -121,9 +130,9 @@ def port_is_free(port: int) -> bool:
     return True
 
 
-def free_port(remembered: int | None, first: int) -> int:
-    """The remembered port if it is free, else the next free one from `first` on, else any."""
-    block = range(first, first + PORTS_TRIED_MAX)
+def free_port(remembered: int | None, first: int, but: Collection[int] = ()) -> int:
+    """The remembered port if it is free, else the next free one from `first` on, else any. `but`: ports that are meant for others."""
+    block = [port for port in range(first, first + PORTS_TRIED_MAX) if port not in but]
     for port in (remembered, *block) if remembered else block:
         if port_is_free(port):
             return port
@@ -144,6 +153,25 @@ def reader_may() -> dict[str, list[str]]:
     }
 
 
+def console_may() -> dict[str, list[str]]:
+    """What the console's user may do: hear what it shows, put a person's commands, and nothing else. Made from the contract."""
+    heard = [subject for subject in SUBJECTS.values() if Party.CONSOLE in subject.heard_by]
+    said = [subject for subject in SUBJECTS.values() if Party.CONSOLE in subject.said_by]
+    kept = [subject.stream for subject in heard if subject.kept is not Kept.NOT]
+    asked = [f"$JS.API.{what}.{stream}" for stream in kept for what in ("STREAM.INFO", "DIRECT.GET", "CONSUMER.CREATE")]
+    deeper = [f"$JS.API.{what}.{stream}.>" for stream in kept for what in ("DIRECT.GET", "CONSUMER.CREATE")]
+    return {
+        "subscribe": [*(subject.all for subject in heard), "_INBOX.>"],
+        "publish": [
+            *(subject.all for subject in said),
+            *asked,
+            *deeper,
+            *(f"$JS.FC.{stream}.>" for stream in kept),
+            DEAD.at(Party.CONSOLE),
+        ],
+    }
+
+
 ASK_SETTINGS, ASK_CLIENTS = "$SYS.REQ.SERVER.PING.VARZ", "$SYS.REQ.SERVER.PING.CONNZ"
 MONITOR_MAY = {"publish": [ASK_SETTINGS, ASK_CLIENTS], "subscribe": ["_INBOX.>"]}
 """What `doctor` reads the server's own settings with, and who is connected."""
@@ -154,7 +182,9 @@ def _user(login: str, may: Mapping[str, list[str]] | None = None) -> dict[str, o
     return {"user": user, "password": password} | ({"permissions": may} if may else {})
 
 
-def nats_config(*, name: str, listen: str, store: str, service: str, reader: str, monitor: str, http: str | None = None) -> str:
+def nats_config(
+    *, name: str, listen: str, store: str, service: str, console: str, reader: str, monitor: str, http: str | None = None
+) -> str:
     """A configuration for nats-server, which reads JSON. Logins are `user:password`; `http` is the monitoring address, if any.
 
     Synced writes are server-wide: an acknowledged message is on disk.
@@ -172,7 +202,7 @@ def nats_config(*, name: str, listen: str, store: str, service: str, reader: str
         "system_account": "SYS",
         "accounts": {
             "SYS": {"users": [_user(monitor, MONITOR_MAY)]},
-            "TOCSIN": {"jetstream": "enabled", "users": [_user(service), _user(reader, reader_may())]},
+            "TOCSIN": {"jetstream": "enabled", "users": [_user(service), _user(console, console_may()), _user(reader, reader_may())]},
         },
     }
     if http:
@@ -295,6 +325,17 @@ async def ask_ingest(port: int, credential: str) -> Answer:
         return Answer.NOTHING
     # It serves nothing there, and says so to those alone who may command.
     return Answer.READY if said.startswith(b"HTTP/1.1 404") else Answer.FOREIGN
+
+
+async def ask_console(port: int, credential: str) -> Answer:
+    """Whether our console listens at a loopback port, by our command credential, which no other takes."""
+    request = f"GET /api/session HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nAuthorization: Bearer {credential}\r\nConnection: close\r\n\r\n"
+    try:
+        async with asyncio.timeout(PROBE_S_MAX):
+            said = await _asked(await asyncio.open_connection(LOOPBACK, port), request.encode(), b"\r\n")
+    except (OSError, TimeoutError):
+        return Answer.NOTHING
+    return Answer.READY if said.startswith(b"HTTP/1.1 200") else Answer.FOREIGN
 
 
 async def ask_valkey(address: str | int, password: str) -> Answer:

@@ -24,6 +24,7 @@ VERBS = {
     "watch": "the ranked list, live in this terminal",
     "why": "why a worktree stands where it stands, or above another",
     "jump": "find a worktree and select its tmux pane",
+    "open": "the page, in your browser",
     "hooks": "install, uninstall or check the agents' hooks",
     "doctor": "what is wrong here, and the remedy",
     "run": "a coordinator's Runs: create, use, list, show, pause, resume, close, purge",

@@ -14,6 +14,7 @@ SERVICES = {
     "mailbox": "tocsin.mailbox.__main__",
     "release-accountant": "tocsin.release_accountant.__main__",
     "pane-host": "tocsin.pane_host.__main__",
+    "console": "tocsin.console.__main__",
 }
 """Every service and the module whose `main` is it, in the order in which `up` starts them."""
 

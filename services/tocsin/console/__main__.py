@@ -1,0 +1,73 @@
+"""Wiring: settings, bus, store, and the HTTP server with its limits."""
+
+import asyncio
+from collections.abc import Callable
+from importlib.metadata import version
+
+from tocsin.bus.bus import Bus
+from tocsin.bus.nats_bus import connect
+from tocsin.console.app import front_of
+from tocsin.console.asker import Askers, border_of
+from tocsin.console.credentials import read_credentials
+from tocsin.console.service import Live
+from tocsin.console.settings import ConsoleSettings
+from tocsin.console.store import ConsoleStore
+from tocsin.contract.ids import WorkspaceId
+from tocsin.runtime import instance
+from tocsin.runtime.clock import Clock, SystemClock
+from tocsin.runtime.http.server import listen, needed, server_of
+from tocsin.runtime.logs import log
+from tocsin.runtime.run import run
+from tocsin.store.connection import open_store
+
+
+async def serve(
+    settings: ConsoleSettings, bus: Bus, store: ConsoleStore, clock: Clock, on_start: Callable[[int], None] = lambda port: None
+) -> None:
+    """Show the page until cancelled, then end its streams. `on_start` is told the port. Raises CannotStart."""
+    credentials = needed(read_credentials(settings.state))
+    bound = listen(settings.console_bind, settings.console_port, "TOCSIN_CONSOLE_PORT")
+    port: int = bound.getsockname()[1]
+    live = Live(bus, store, clock, WorkspaceId(settings.workspace))
+    about = {
+        "version": version("tocsin"),
+        "instance": instance.credential(settings.state, instance.ID),
+        "host": settings.host,
+        "workspace": settings.workspace,
+    }
+    askers = Askers(border_of(port, settings.console_hosts), credentials, clock)
+    front = front_of(bus, store, live, askers, clock, settings.host, about)
+
+    def started() -> None:
+        log("console.listening", address=settings.console_bind, port=port)
+        on_start(port)
+
+    server = server_of(front, lambda: log("http.malformed", "warning"), started)
+    serving = asyncio.create_task(server.serve([bound]))
+    hearing = asyncio.create_task(live.run())
+    try:
+        done, _ = await asyncio.wait({serving, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        live.close()
+        front.hurry()
+        server.stop()
+        hearing.cancel()
+        await asyncio.wait({serving, hearing})
+
+
+async def main() -> None:
+    """Be the console until cancelled."""
+    settings = ConsoleSettings()
+    async with (
+        connect(
+            settings.nats_url, name="console", state=settings.state, credential=instance.NATS_CONSOLE_CREDENTIAL, makes_streams=False
+        ) as bus,
+        open_store(settings.redis_url, settings.state) as redis,
+    ):
+        await serve(settings, bus, ConsoleStore(redis, settings.workspace), SystemClock())
+
+
+if __name__ == "__main__":
+    run("console", main)

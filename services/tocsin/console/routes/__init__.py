@@ -1,0 +1,1 @@
+"""The HTTP routes, one file for each concern. Each has `routes(...)`, which makes a router."""

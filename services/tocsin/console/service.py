@@ -1,0 +1,185 @@
+"""The loop: hear the list, tell every viewer what is new to it, and count the day."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from tocsin.bus.bus import Bus, Unavailable
+from tocsin.console.core.day import SLOT_MS, Sample, Tally
+from tocsin.console.core.lists import Editions, change, name_of, whole
+from tocsin.contract.ids import WorkspaceId
+from tocsin.contract.messages import WorktreesSorted
+from tocsin.contract.refusals import Code, Refusal
+from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.runtime.clock import Clock
+from tocsin.runtime.logs import log
+
+BEAT_S = 10.0
+"""How often a viewer hears that its stream lives. Its page gives up on one that is silent for more than twice as long."""
+
+PROBE_S = 2.0
+"""How often the bus is asked whether it is there: a list that nobody changes looks the same as a bus that is away."""
+
+VIEWERS_MAX = 200
+"""Streams at once. Half of what the server takes in connections is left for everything else."""
+
+
+class Store(Protocol):
+    """What the loop knows of the store."""
+
+    async def put_sample(self, sample: Sample) -> None:
+        """Keep a sample. Raises Unavailable."""
+        ...
+
+
+class Event(NamedTuple):
+    """One event of a stream. `id`: the edition that the viewer has after it; empty when it says nothing about the list."""
+
+    name: str
+    data: dict[str, Any]
+    id: str = ""
+
+
+class Live:
+    """The list as it stands, and everybody who looks at it."""
+
+    def __init__(self, bus: Bus, store: Store, clock: Clock, workspace: WorkspaceId, beat_s: float = BEAT_S) -> None:
+        self.workspace = workspace
+        self.away_since_ms: int | None = None
+        self._bus = bus
+        self._store = store
+        self._clock = clock
+        self._beat_s = beat_s
+        self._editions = Editions()
+        self._heard = False  # all last values were handed over: no list now means that nobody publishes one
+        self._viewers: set[asyncio.Event] = set()
+        self._tally = Tally()
+        self._closed = False
+
+    # ------------------------------------------------------------ reading
+
+    def latest(self) -> WorktreesSorted | Refusal:
+        """The list. Refuses: unavailable, no_list; a list that nobody can vouch for is never shown as an empty one."""
+        body = self._editions.latest
+        if body is not None:
+            return body
+        if self.away_since_ms is not None or not self._heard:
+            return Refusal(Code.UNAVAILABLE, "the bus does not answer, so nobody knows the list")
+        return Refusal(Code.NO_LIST, f"nobody publishes the list of workspace {self.workspace} yet: is the sorter running?")
+
+    @contextlib.contextmanager
+    def viewer(self) -> Iterator[asyncio.Event | None]:
+        """Look at the list: an event that is set whenever something is new. None when too many look already."""
+        if len(self._viewers) >= VIEWERS_MAX:
+            yield None
+            return
+        news = asyncio.Event()
+        self._viewers.add(news)
+        try:
+            yield news
+        finally:
+            self._viewers.discard(news)
+
+    async def stream(self, news: asyncio.Event, sort: str, has: str | None, until_ms: int) -> AsyncIterator[Event]:
+        """What a viewer is told that has the edition `has` (None: nothing), until the service stops or `until_ms` (UTC) is over.
+
+        `list`: all of it. `change`: what differs. `none`: there is no list, and why. `bus`: whether the bus is away, and since
+        when. `beat`: the stream lives. Each carries `now`, the service's clock.
+        """
+        known = self._editions.find(has)
+        refused: str | None = None
+        away: int | None = None
+        while not self._closed and self._clock.now_ms() < until_ms:
+            news.clear()
+            body = self.latest()
+            if self.away_since_ms != away:
+                away = self.away_since_ms
+                yield self._event("bus", {"away_since": away})
+            if isinstance(body, Refusal):
+                if refused != body.code:
+                    refused = body.code
+                    yield self._event("none", body.public())
+            elif known is None:
+                known, refused = body, None
+                yield self._event("list", whole(body, sort), name_of(body))
+            elif known != body:
+                before, known, refused = known, body, None
+                yield self._event("change", change(before, body, sort), name_of(body))
+            try:
+                async with asyncio.timeout(self._beat_s):
+                    await news.wait()
+            except TimeoutError:
+                yield self._event("beat", {})
+
+    def _event(self, name: str, data: dict[str, Any], edition: str = "") -> Event:
+        return Event(name, {**data, "now": self._clock.now_ms()}, edition)
+
+    def close(self) -> None:
+        """End every stream: the service stops, and a page that is told so looks for another replica at once."""
+        self._closed = True
+        self._tell()
+
+    # ------------------------------------------------------------ hearing
+
+    async def run(self) -> None:
+        """Hear until cancelled."""
+        hearing = [asyncio.create_task(self._hear()), asyncio.create_task(self._probe()), asyncio.create_task(self._sample())]
+        try:
+            done, _ = await asyncio.wait(hearing, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in hearing:
+                task.cancel()
+            await asyncio.wait(hearing)
+            await self._put(self._clock.now_ms() // SLOT_MS)
+
+    async def _hear(self) -> None:
+        async with self._bus.follow(WORKTREE_SORTED, self.workspace) as follow:
+            async for batch in follow:
+                self._heard = True
+                self._here()
+                for heard in batch[-1:]:
+                    self._editions.hear(heard.body)
+                    self._tally.hear(heard.body, self._clock.now_ms())
+                self._tell()
+
+    async def _probe(self) -> None:
+        while True:
+            await asyncio.sleep(PROBE_S)
+            try:
+                await self._bus.birth(WORKTREE_SORTED)
+            except Unavailable as error:
+                if self.away_since_ms is None:
+                    self.away_since_ms = self._clock.now_ms()
+                    self._tally.silence()
+                    log("bus.away", "warning", error=str(error))
+                    self._tell()
+            else:
+                self._here()
+
+    def _here(self) -> None:
+        if self.away_since_ms is not None:
+            self.away_since_ms = None
+            self._tell()
+
+    def _tell(self) -> None:
+        for news in self._viewers:
+            news.set()
+
+    async def _sample(self) -> None:
+        while True:
+            now_ms = self._clock.now_ms()
+            slot = now_ms // SLOT_MS
+            await asyncio.sleep(((slot + 1) * SLOT_MS - now_ms) / 1000)
+            await self._put(slot)
+
+    async def _put(self, slot: int) -> None:
+        sample = self._tally.take(slot)
+        if sample is None:
+            return
+        try:
+            await self._store.put_sample(sample)
+        except Unavailable as error:
+            log("sample.not_stored", "warning", error=str(error))
