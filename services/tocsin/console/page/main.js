@@ -1,0 +1,130 @@
+// The frame: session, the live list behind every view, the tab, keys, and which view is shown.
+
+import { get, onSessionLost } from "./api.js";
+import { Board } from "./board.js";
+import { showConnection, streamIs } from "./connection.js";
+import { el, setText } from "./dom.js";
+import { help, listen } from "./keys.js";
+import { login, loginView } from "./login.js";
+import { recall, remember } from "./memory.js";
+import { openPalette } from "./palette.js";
+import { Stream } from "./stream.js";
+import { themeButton } from "./theme.js";
+import { showInTab } from "./title.js";
+import { viewAt, VIEWS } from "./views.js";
+
+const TOAST_MS = 4_000;
+const main = document.getElementById("main");
+const board = new Board();
+let current = null;
+let unmount = () => {};
+
+const stream = new Stream({
+  hear: (name, data) => board.hear(name, data),
+  state: (state) => {
+    streamIs(state);
+    showConnection(board);
+  },
+  // Nobody can see why an EventSource has failed: ask, so that a session that is over is told as such.
+  failed: () => get("/api/session").catch(() => {}),
+});
+
+const frame = {
+  board,
+  session: null,
+  sort: recall("sort", "smart"),
+  setSort(sort) {
+    frame.sort = sort;
+    remember("sort", sort);
+    board.beginAnew();
+    stream.open(sort);
+  },
+  // Said to screen readers; `seen`: shown for a moment as well.
+  announce(text, seen = false) {
+    setText(document.getElementById("announcer"), text);
+    if (!seen) return;
+    const toast = el("p", { class: "toast", "aria-hidden": "true", text });
+    document.body.append(toast);
+    setTimeout(() => toast.remove(), TOAST_MS);
+  },
+};
+
+board.addEventListener("changed", () => {
+  showConnection(board);
+  showInTab(board, current?.name ?? "Worktrees");
+});
+board.addEventListener("promoted", ({ detail }) => {
+  frame.announce(detail.map((row) => `${row.name} needs you: ${row.reason}`).join(". "));
+});
+
+async function show() {
+  const view = viewAt(location.pathname) ?? VIEWS[0];
+  current = view;
+  for (const link of document.querySelectorAll("#nav a")) {
+    if (link.getAttribute("href") === view.path) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const module = await view.load();
+  if (view !== current) return;
+  unmount();
+  main.replaceChildren();
+  unmount = module.mount(main, frame) ?? (() => {});
+  showInTab(board, view.name);
+}
+
+function links() {
+  const nav = document.getElementById("nav");
+  nav.replaceChildren(...VIEWS.map((view) => el("a", { href: view.path, text: view.name })));
+  nav.hidden = VIEWS.length < 2;
+  addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a[href^='/']") : null;
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button || !viewAt(link.pathname)) return;
+    event.preventDefault();
+    if (link.pathname !== location.pathname) history.pushState(null, "", link.href);
+    show();
+  });
+  addEventListener("popstate", () => {
+    if (frame.session) show();
+  });
+}
+
+function tools() {
+  document.getElementById("tools").replaceChildren(
+    el("button", { type: "button", class: "tool wide", title: "Go to a worktree (Ctrl+K)", onclick: () => openPalette(frame) }, el("span", { text: "Go to" }), el("kbd", { text: "Ctrl K" })),
+    el("button", { type: "button", class: "tool", title: "Keys", "aria-label": "Keys", text: "?", onclick: help }),
+    themeButton(),
+  );
+}
+
+function leave(refused) {
+  frame.session = null;
+  stream.close();
+  unmount();
+  unmount = () => {};
+  main.replaceChildren(loginView(refused));
+  document.body.dataset.connection = "out";
+}
+
+async function enter() {
+  try {
+    frame.session = await login();
+  } catch (refused) {
+    leave(refused);
+    return;
+  }
+  tools();
+  await show();
+  stream.open(frame.sort);
+}
+
+links();
+listen(frame);
+onSessionLost(() => {
+  if (frame.session) leave({ status: 401, code: "no_session", next: [] });
+});
+// Somebody may log in in another tab, or by an address that this tab is sent to.
+addEventListener("hashchange", enter);
+addEventListener("focus", () => {
+  if (!frame.session) enter();
+});
+enter();
