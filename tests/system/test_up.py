@@ -135,8 +135,13 @@ def test_up_says_where_the_list_is_and_the_next_step_and_a_hook_reaches_the_list
     assert "Traceback" not in up.said.read_text()
 
 
-def test_k06_one_signal_ends_it_with_a_reader_and_a_hook_in_flight_and_nothing_is_left(up: Up):
+def test_k06_one_signal_ends_it_with_readers_and_a_hook_in_flight_and_those_who_read_go_on_with_the_next_life(up: Up):
     up.start()
+    run = json.loads(up.tocsin("run", "create", "a run", "--json").stdout)["run"]
+    wait = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tocsin.cli", "mail", "check", "--run", run, "--wait", "10m", "--json", "--state", up.state],
+        env=up.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     reached = instance.endpoint(up.state)
     children = up.children()
     watch = subprocess.Popen(
@@ -161,14 +166,21 @@ def test_k06_one_signal_ends_it_with_a_reader_and_a_hook_in_flight_and_nothing_i
     assert free(reached.nats_url)
     assert not instance.held(up.state)
     assert [log.name for log in (up.state / "logs").glob("*.log") if "Traceback" in log.read_text()] == []
-    watch.terminate()
-    watch.wait(10)
     hook.close()
+    _, said = wait.communicate(timeout=60)
+    assert (wait.returncode, json.loads(said.splitlines()[-1])["retry"]) == (4, "same_request")
 
     # And starts again at once, on the same addresses.
     up.start()
     again = instance.endpoint(up.state)
     assert (again.ingest_url, again.nats_url) == (reached.ingest_url, reached.nats_url)
+    for _ in Deadline(30, "a hook is taken and listed"):
+        with contextlib.suppress(httpx.HTTPError):
+            if up.report("UserPromptSubmit", prompt="go", prompt_id="p1") == 204 and up.listed():
+                break
+    assert any(json.loads(line)["worktrees"] for line in watch.stdout), "who watches is shown it without being started again"
+    watch.terminate()
+    watch.wait(10)
 
 
 def test_a_service_or_server_that_is_killed_runs_again_and_one_sees_it(up: Up):

@@ -745,5 +745,6 @@ async def connect(
     finally:
         for task in list(came_back):
             task.cancel()
-        with contextlib.suppress(NatsError, TimeoutError):
+        # OSError: what nats-py still had to send meets a server that has gone.
+        with contextlib.suppress(NatsError, OSError):
             await client.drain() if client.is_connected else await client.close()
