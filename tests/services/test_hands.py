@@ -38,7 +38,7 @@ from tocsin.contract.hosting import InterruptAgent, ReleaseTerminal, RestoreWork
 from tocsin.contract.messages import Process, State
 from tocsin.contract.run import Receipt, Refused, ReportWork, RunCommand, Where
 from tocsin.contract.subjects import MAIL_CMD, PANE_SEEN, PANE_STATUS, RUN_CMD
-from tocsin.pane_host.hands import cleaning, tree, watching
+from tocsin.pane_host.hands import cleaning, ending, tree, watching
 from tocsin.pane_host.hands.checkouts import Checkouts
 from tocsin.pane_host.hands.made import PANE_FOLDER
 
@@ -765,6 +765,28 @@ async def test_a_worktree_in_which_the_agent_still_lives_is_kept(bus, server, st
     async with a_host(bus, state) as host:
         started = await host.started(a_child(repository))
         assert (await host.removal(started.path)).code == "in_use"
+
+
+async def test_a_worker_whose_end_is_proven_holds_no_worktree_also_while_its_terminal_is_being_closed(
+    bus, server, state, repository, monkeypatch
+):
+    close, closing = ending._close, asyncio.Event()
+
+    async def slow(*words):
+        await closing.wait()
+        return await close(*words)
+
+    async with a_host(bus, state) as host:
+        worktree = await made_and_released(host, repository)
+        reviewer = await host.started(a_start(worktree), "r1.T2.1")
+        await until(lambda: reviewer.pane in host.eyes.terminals.known, "it is seen")
+        monkeypatch.setattr(ending, "_close", slow)
+        try:
+            await host.order(ReleaseTerminal(pane=reviewer.pane, process=None), "release-1", "r1.T2.1")
+            await host.saw(Saw.TREE_ENDED, "r1.T2.1")
+            assert (await host.removal(str(worktree))).saw is Saw.WORKTREE_TRASHED
+        finally:
+            closing.set()
 
 
 async def test_a_worktree_that_tocsin_did_not_make_is_kept(bus, server, state, repository):

@@ -206,18 +206,19 @@ def users_of(tools: Tools, path: str) -> list[str] | None:
     if tools.eyes.blind():
         return None
     found: dict[str, None] = {}
-    released = {made.pane for made in tools.cabinet if made.released}
+    # Whose end is proven works nowhere any more, also while its terminal is still being closed.
+    over = {made.pane for made in tools.cabinet if made.released or (made.runner is not None and not tools.trees.runs(made.runner))}
     for made in tools.cabinet:
-        if within(made.path, path) and not made.released and made.pane:
+        if within(made.path, path) and made.pane and made.pane not in over:
             found[f"pane {made.pane}"] = None
     for pane, terminal in list(tools.eyes.terminals().items()):
         folders = [terminal.cwd, terminal.resident.cwd if terminal.resident else None]
-        if pane not in released and any(folder and within(folder, path) for folder in folders):
+        if pane not in over and any(folder and within(folder, path) for folder in folders):
             found[f"pane {pane}"] = None
     for pane, status in list(tools.eyes.statuses().items()):
         # What only hooks tell of is there as long as its process is; processes are looked at below, too.
         lives = status.live is True or (status.process is not None and tools.trees.runs(status.process))
-        if pane not in released and status.cwd and within(status.cwd, path) and lives and status.state is not State.GONE:
+        if pane not in over and status.cwd and within(status.cwd, path) and lives and status.state is not State.GONE:
             found[f"pane {pane}"] = None
     _add_processes(found, path, lambda process: str(process.cwd()))
     return list(found)
