@@ -463,6 +463,14 @@ def test_a_verdict_names_the_commit_that_was_reported():
     assert code(world.judge(reviewer, "accept", commit="abc")) is Code.BAD_REQUEST, "too short to tell"
 
 
+def test_a_commit_that_was_reported_by_a_name_that_git_did_not_know_can_be_judged_by_that_name():
+    world = World(a_spec("a", accept=GATE), a_review("r", "a"))
+    author = world.start("a")["dispatch"]
+    world.report(author, commit="main")
+    reviewer = world.start("r")["dispatch"]
+    assert world.judge(reviewer, "accept", commit="main")["task_state"] == "accepted"
+
+
 @pytest.mark.parametrize("how", ["pane", "process"])
 def test_a_review_comes_from_another_worker_than_the_author(how):
     world = World(a_spec("a", accept=GATE), a_review("r", "a"))

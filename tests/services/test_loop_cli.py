@@ -60,6 +60,7 @@ from tocsin.contract.run import (
     PurgeRun,
     Receipt,
     Refused,
+    ReportWork,
     ResolveGate,
     ShowRequest,
     ShowRun,
@@ -883,6 +884,15 @@ async def test_a_verdict_is_on_the_commit_at_the_head_of_the_folder(inside, pane
         await inside.run("review", "verdict", "rework", "--findings", "no tests")
     ask = pane.got[0]["body"]["ask"]
     assert msgspec.convert(ask, GiveVerdict) == GiveVerdict(verdict=Verdict.REWORK, findings="no tests", commit=head)
+
+
+@pytest.mark.parametrize(("said", "recorded"), [("HEAD", "{head}"), ("{short}", "{head}"), ("no-such-branch", "no-such-branch")])
+async def test_the_commit_of_a_report_is_recorded_by_the_name_that_everybody_knows(inside, pane, tmp_path, said, recorded):
+    head = a_commit(tmp_path)
+    async with pane.serving(taken(dispatch="r1.api.1", outcome="succeeded")):
+        await inside.run("report", "succeeded", "done", "--commit", said.format(short=head[:7]))
+    ask = msgspec.convert(pane.got[0]["body"]["ask"], ReportWork)
+    assert ask.report.commit == recorded.format(head=head)
 
 
 async def test_a_heartbeat_has_its_phase_and_no_receipt(inside, pane):

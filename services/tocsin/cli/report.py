@@ -2,7 +2,7 @@
 
 import argparse
 
-from tocsin.cli import speak, typed
+from tocsin.cli import commits, speak, typed
 from tocsin.cli.lines import OWN
 from tocsin.cli.speak import Speaker
 from tocsin.contract.refusals import Code
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file", action="append", type=typed.text, metavar="FILE", default=[], help="a file that was changed; may be repeated"
     )
-    parser.add_argument("--commit", type=typed.text, metavar="SHA", help="the commit that holds the work")
+    parser.add_argument("--commit", type=typed.text, metavar="SHA", help="the commit that holds the work, also as HEAD or a branch")
     parser.add_argument("--path", type=typed.text, metavar="FILE", help="a longer report")
     parser.add_argument("--task", type=typed.name, metavar="TASK", help="known from the pane: need not be given")
     parser.add_argument("--dispatch", type=typed.name, metavar="DISPATCH", help="known from the pane: need not be given")
@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     """Report. Exit codes: 0 taken, or kept for delivery; 3 refused; 4 nobody there and no place to keep it."""
 
     async def work(speaker: Speaker) -> int:
-        report = Report(outcome=Outcome(args.outcome), body=args.body, files=tuple(args.file), commit=args.commit, path=args.path)
+        commit = args.commit and (commits.full(args.commit) or args.commit)
+        report = Report(outcome=Outcome(args.outcome), body=args.body, files=tuple(args.file), commit=commit, path=args.path)
         receipt = await send(speaker, report, args.task, args.dispatch)
         if isinstance(receipt, Refused):
             return speak.refused(receipt, args.json)

@@ -1,15 +1,12 @@
 """`tocsin review verdict WORD`: what a review has found, from the worker of the review Task, on a commit. It is that worker's report as well."""
 
 import argparse
-import subprocess
 
-from tocsin.cli import speak, typed
+from tocsin.cli import commits, speak, typed
 from tocsin.cli.report import worker_run
 from tocsin.cli.speak import Speaker
 from tocsin.cli.task import task_id
 from tocsin.contract.run import GiveVerdict, Refused, Verdict
-
-GIT_S_MAX = 5.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,19 +25,11 @@ def run(args: argparse.Namespace) -> int:
 
     async def work(speaker: Speaker) -> int:
         named = worker_run(speaker, None)
-        ask = GiveVerdict(verdict=Verdict(args.verdict), findings=args.findings or "", commit=args.commit or head(), task=args.task)
+        commit = commits.full(args.commit or "HEAD") or args.commit
+        ask = GiveVerdict(verdict=Verdict(args.verdict), findings=args.findings or "", commit=commit, task=args.task)
         receipt = await speaker.to_run(ask, named, keep=True) if isinstance(named, str) else named
         if isinstance(receipt, Refused):
             return speak.refused(receipt, args.json)
         return speak.done(receipt, args.json, f"verdict: {args.verdict}" + (f" on {ask.commit[:12]}" if ask.commit else ""))
 
     return speak.through(args, work)
-
-
-def head() -> str | None:
-    """The commit that this folder stands on; None when it is no checkout or git does not say."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "--verify", "HEAD"], capture_output=True, text=True, check=False, timeout=GIT_S_MAX)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

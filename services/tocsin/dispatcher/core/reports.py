@@ -247,7 +247,7 @@ def _other_commit(run: Run, target: Task, commit: str | None) -> Refusal | None:
     if not commit:
         return Refusal(Code.BAD_REQUEST, f"name the commit that was judged: --commit {due}")
     one, other = sorted((due.lower(), commit.lower()), key=len)
-    if len(one) < COMMIT_LETTERS_MIN or not other.startswith(one):
+    if one != other and (len(one) < COMMIT_LETTERS_MIN or not other.startswith(one)):
         return Refusal(
             Code.BAD_REQUEST, f"{target.id} was reported with commit {due}; this verdict is on {commit}: judge that one, --commit {due}"
         )

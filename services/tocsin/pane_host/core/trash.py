@@ -98,7 +98,9 @@ def reason_to_keep(found: Examined) -> Kept | None:
         resolve.append(f"git -C {quoted} status")
     if found.commits and found.merged is not True:
         doubt = " (whether its content was merged could not be found out)" if found.merged is None else ""
-        lost.append(f"{_count(len(found.commits), 'commit')} that exist nowhere else ({_some(found.commits)}){doubt}")
+        lost.append(
+            f"{_count(len(found.commits), 'commit')} that {'exists' if len(found.commits) == 1 else 'exist'} nowhere else ({_some(found.commits)}){doubt}"
+        )
         resolve.append(f"git -C {quoted} push -u origin {found.branch}" if found.branch else f"git -C {quoted} branch NAME")
     code = Keep.DIRTY if found.files else Keep.UNMERGED
     return Kept(code, "; ".join(lost), tuple(resolve))
