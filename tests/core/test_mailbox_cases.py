@@ -25,6 +25,7 @@ from tocsin.contract.run import (
 )
 from tocsin.mailbox.core.delivery import ack, check, shown
 from tocsin.mailbox.core.follow_up import take
+from tocsin.mailbox.core.ladder import IDLE_HOOK_MS
 from tocsin.mailbox.core.news import news_of
 
 MINUTE = 60_000
@@ -107,6 +108,7 @@ def test_e04_mail_that_comes_between_the_answer_of_an_idle_hook_and_the_idle_sta
     desk.tell(a_message("m1"))
     assert desk.fired == []
     desk.pane(at_rest(1, ended_ms=NOW_MS, agent="claude"))
+    desk.pass_ms(IDLE_HOOK_MS)
     assert len(desk.wakes) == 1
 
 
@@ -128,7 +130,7 @@ def test_e06_a_repeat_looks_like_a_repeat_hides_nothing_and_an_ack_says_what_it_
     desk = Desk(a_run_box(), at_work(agent="claude"))
     desk.tell(a_message("m1", MailType.STATUS))
     first = desk.check()
-    desk.pane(at_rest(2, ended_ms=desk.now_ms, agent="claude"))
+    desk.pane(at_rest(2, ended_ms=desk.now_ms - MINUTE, agent="claude"))
     desk.tell(a_message("m2", MailType.QUESTION))
     assert len(desk.wakes) == 1
     desk.tell(a_message("m3"))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from builders import NOW_MS
 from mailbox_builders import COORDINATOR, SUCCESSOR, Desk, a_message, a_run_box, a_worker_box, after, at_rest, at_work
@@ -11,11 +12,11 @@ from tocsin.agents.registry import AGENTS
 from tocsin.contract.hosting import HostFact, Saw
 from tocsin.contract.ids import HostId
 from tocsin.contract.mail import CheckMail, MailType, Rung, WakeState
-from tocsin.contract.messages import Ask, Evidence, PromptSeen, State
+from tocsin.contract.messages import Ask, Evidence, PaneStatus, PromptSeen, State
 from tocsin.contract.run import Beaten, RunRecorded
 from tocsin.mailbox.core import delivery, wake
 from tocsin.mailbox.core.follow_up import Bind, Close, Join, take
-from tocsin.mailbox.core.ladder import DRAFT_QUIET_MS, Reader, next_rung
+from tocsin.mailbox.core.ladder import DRAFT_QUIET_MS, IDLE_HOOK_MS, Reader, next_rung
 from tocsin.mailbox.core.mailbox import WAKES_PER_HOUR_MAX, blank
 from tocsin.mailbox.core.news import news_of
 from tocsin.mailbox.core.wake import HOUR_MS, LIFE, NOTICE_MS, TAKE_MS_MAX, TURN_MS_MAX, TYPE_AGAIN_MS, TYPE_MS_MAX, pointer
@@ -34,6 +35,10 @@ def its_turn_starts(desk: Desk, turn: int = 2) -> None:
 
 def its_turn_ends(desk: Desk, turn: int = 2) -> None:
     desk.pane(at_rest(turn, ended_ms=desk.now_ms, agent=desk.status.agent))
+
+
+def replace_turn(status: PaneStatus, **fields) -> PaneStatus:
+    return structs.replace(status, turns=(structs.replace(status.turns[-1], **fields),))
 
 
 # ------------------------------------------------------------------ the table
@@ -119,6 +124,7 @@ def test_row_5_a_new_coordinator_has_been_told_of_nothing():
     its_turn_starts(desk)
     desk.box = after(desk.box, take(desk.box, (Bind(run="r1", generation=2, reader=SUCCESSOR),), desk.now_ms))
     its_turn_ends(desk)
+    desk.pass_ms(IDLE_HOOK_MS)
     assert len(desk.wakes) == 2
 
 
@@ -138,6 +144,7 @@ def test_row_7_ready_work_is_one_wake_per_set_when_the_coordinator_rests():
     desk.tell(a_message("7", MailType.READY))
     assert desk.state is WakeState.HELD
     its_turn_ends(desk)
+    desk.pass_ms(IDLE_HOOK_MS)
     assert len(desk.wakes) == 1
 
 
@@ -304,6 +311,32 @@ def test_rung_2_an_idle_hook_is_answered_and_a_turn_behind_it_is_the_proof():
     desk.pane(at_work(2, started_ms=NOW_MS, updated_ms=desk.now_ms, agent="codex"))  # the same turn goes on
     assert desk.state is WakeState.DELIVERED
     assert "goes on" in desk.box.wake.proof
+
+
+@pytest.mark.parametrize(
+    ("agent", "after_it"), [("claude", Rung.NATIVE), ("codex", Rung.TYPED), ("gemini", Rung.TYPED), ("qwen", Rung.TYPED)]
+)
+def test_rung_2_the_idle_hook_of_the_turn_that_has_ended_is_waited_for(agent, after_it):
+    desk = Desk(a_run_box(), at_work(agent=agent))
+    desk.tell(a_message("m1"))
+    its_turn_ends(desk)  # is told by the bus, which may be quicker than the hook's question
+    assert not desk.claim()
+    assert desk.hook()
+    silent = Desk(a_run_box(), at_work(agent=agent))
+    silent.tell(a_message("m1"))
+    its_turn_ends(silent)
+    silent.pass_ms(IDLE_HOOK_MS)
+    assert (desk.rungs, silent.rungs) == ([Rung.IDLE_HOOK], [after_it])
+
+
+def test_rung_2_where_no_idle_hook_comes_none_is_waited_for():
+    ended = at_rest(2, ended_ms=NOW_MS)
+    interrupted = replace_turn(ended, interrupted=True)
+    by_another_clock = replace_turn(ended, ended_ms=NOW_MS + MINUTE)
+    for agent, status in (("opencode", ended), ("codex", interrupted), ("codex", by_another_clock)):
+        desk = Desk(a_run_box(), structs.replace(status, agent=agent))
+        desk.tell(a_message("m1"))
+        assert len(desk.wakes) == 1
 
 
 def test_rung_2_an_answer_without_a_turn_behind_it_is_followed_by_the_next_way_once():
@@ -529,4 +562,5 @@ def test_row_3_after_a_first_batch_was_read_what_comes_in_that_turn_is_news():
     desk.tell(a_message("late"))
     assert desk.state is WakeState.HELD
     its_turn_ends(desk)
+    desk.pass_ms(IDLE_HOOK_MS)
     assert len(desk.wakes) == 2

@@ -17,6 +17,10 @@ KEY_QUIET_MS = 5_000
 DRAFT_QUIET_MS = 120_000
 """A draft that may stand and cannot be looked for holds a native wake for so long: such a wake lets the draft be, but not its writer."""
 
+IDLE_HOOK_MS = 500
+"""After the end of a turn the agent's idle hook has so long to ask, before another way is taken: its answer disturbs no draft.
+hook-ingest puts the end on record, then asks within 150 ms."""
+
 NATIVE = frozenset({WakeWay.NATIVE_PARK, WakeWay.NATIVE_PLUGIN})
 
 
@@ -120,3 +124,14 @@ def may_answer_idle_hook(reader: Reader, in_a_row: int) -> bool:
     if reader.agent is None or WakeWay.IDLE_HOOK not in reader.ways:
         return False
     return reader.agent.idle_cap is None or in_a_row < reader.agent.idle_cap
+
+
+def idle_hook_until(reader: Reader, tried: tuple[Rung, ...], in_a_row: int, now_ms: int) -> int | None:
+    """Until when the idle hook of the turn that has just ended may still ask; None: it does not, or its time is over."""
+    last = reader.status.turns[-1] if reader.status is not None and reader.status.turns else None
+    if last is None or last.ended_ms is None or last.interrupted:
+        return None
+    if Rung.IDLE_HOOK in tried or not may_answer_idle_hook(reader, in_a_row):
+        return None
+    # An end that lies ahead was told by another clock.
+    return last.ended_ms + IDLE_HOOK_MS if last.ended_ms <= now_ms < last.ended_ms + IDLE_HOOK_MS else None

@@ -17,7 +17,7 @@ from tocsin.contract.mail import Rung, WakeState, Woken
 from tocsin.contract.messages import PaneStatus
 from tocsin.mailbox.core.addresses import dispatch_in
 from tocsin.mailbox.core.delivery import ends_wait
-from tocsin.mailbox.core.ladder import Reader, Stand, may_answer_idle_hook, next_rung, standing
+from tocsin.mailbox.core.ladder import Reader, Stand, idle_hook_until, may_answer_idle_hook, next_rung, standing
 from tocsin.mailbox.core.mailbox import WAKES_PER_HOUR_MAX, Mailbox, wake_id
 
 W = WakeState
@@ -217,6 +217,9 @@ def _choose(box: Mailbox, wake: Woken, reader: Reader, now_ms: int) -> Look:
         return _nobody(box, wake, now.why, now_ms)
     if now.stand is not Stand.AT_REST:
         return _hold(box, wake, now.why, now.again_ms, now_ms)
+    until_ms = idle_hook_until(reader, wake.tried, wake.in_a_row, now_ms)
+    if until_ms is not None:
+        return Look(again_ms=until_ms)
     choice = next_rung(reader, wake.tried, now_ms)
     if choice.rung is not None:
         deadline_ms = now_ms + (TAKE_MS_MAX if choice.rung is Rung.NATIVE else TYPE_MS_MAX)
