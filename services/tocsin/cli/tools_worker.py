@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tocsin.cli import ask, mail, report, review
+from tocsin.cli import ask, commits, mail, report
 from tocsin.cli.speak import Speaker
 from tocsin.cli.tools import Change, Limit, Told, Tool, Wait, told
 from tocsin.contract.mail import AskQuestion, CheckMail, MailType, ReadMail
@@ -23,7 +23,8 @@ class ReportWork(Change, frozen=True, kw_only=True):
 
     async def do(self, speaker: Speaker) -> Told:
         """See Tool."""
-        claim = Report(outcome=self.outcome, body=self.body, files=self.files, commit=self.commit, path=self.path)
+        commit = self.commit and (commits.full(self.commit) or self.commit)
+        claim = Report(outcome=self.outcome, body=self.body, files=self.files, commit=commit, path=self.path)
         return told(await report.send(speaker, claim, None, None))
 
 
@@ -72,7 +73,7 @@ class ReviewVerdict(Change, frozen=True, kw_only=True):
         named = report.worker_run(speaker, None)
         if isinstance(named, Refused):
             return named
-        given = GiveVerdict(verdict=self.verdict, findings=self.findings, commit=self.commit or review.head())
+        given = GiveVerdict(verdict=self.verdict, findings=self.findings, commit=commits.full(self.commit or "HEAD") or self.commit)
         return told(await speaker.to_run(given, named, keep=True))
 
 
