@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import psutil
 import pytest
 
 from support import Deadline
@@ -34,6 +35,7 @@ class Up:
         self.folder = folder
         self.state = folder / "state"
         self.process: subprocess.Popen[str] | None = None
+        self.readers: list[subprocess.Popen[str]] = []
         (folder / "home").mkdir()
         outside = {"NATS_URL", "REDIS_URL", "TMUX"}
         kept = {name: value for name, value in os.environ.items() if name not in outside and not name.startswith("TOCSIN_")}
@@ -47,6 +49,13 @@ class Up:
             [sys.executable, "-P", "-m", "tocsin.cli", *words],
             env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=START_S_MAX, check=False,
         )  # fmt: skip
+
+    def reader(self, *words: str) -> "subprocess.Popen[str]":
+        """A verb that goes on beside the test; it ends with it at the latest."""
+        command = [sys.executable, "-P", "-m", "tocsin.cli", *words, "--json", "--state", self.state]
+        reader = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.readers.append(reader)
+        return reader
 
     def start(self, *words: str) -> str:
         """Start it; returns what it said until it was ready."""
@@ -86,12 +95,19 @@ class Up:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(STOP_S_MAX)
 
+    def close(self) -> None:
+        """End it, and whoever reads."""
+        for reader in self.readers:
+            reader.kill()
+            reader.wait()
+        self.end()
+
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     one = Up(tmp_path)
     yield one
-    one.end()
+    one.close()
     left = [process for process in one.children().values() if instance.alive(process)]
     for process in left:
         os.kill(process.pid, signal.SIGKILL)
@@ -137,17 +153,9 @@ def test_up_says_where_the_list_is_and_the_next_step_and_a_hook_reaches_the_list
 
 def test_k06_one_signal_ends_it_with_readers_and_a_hook_in_flight_and_those_who_read_go_on_with_the_next_life(up: Up):
     up.start()
-    run = json.loads(up.tocsin("run", "create", "a run", "--json").stdout)["run"]
-    wait = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tocsin.cli", "mail", "check", "--run", run, "--wait", "10m", "--json", "--state", up.state],
-        env=up.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
     reached = instance.endpoint(up.state)
     children = up.children()
-    watch = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tocsin.cli", "watch", "--json", "--state", up.state],
-        env=up.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    watch = up.reader("watch")
     assert watch.stdout.readline()
     host, _, port = reached.ingest_url.rpartition("/")[2].partition(":")
     hook = socket.create_connection((host, int(port)))
@@ -167,8 +175,6 @@ def test_k06_one_signal_ends_it_with_readers_and_a_hook_in_flight_and_those_who_
     assert not instance.held(up.state)
     assert [log.name for log in (up.state / "logs").glob("*.log") if "Traceback" in log.read_text()] == []
     hook.close()
-    _, said = wait.communicate(timeout=60)
-    assert (wait.returncode, json.loads(said.splitlines()[-1])["retry"]) == (4, "same_request")
 
     # And starts again at once, on the same addresses.
     up.start()
@@ -179,8 +185,16 @@ def test_k06_one_signal_ends_it_with_readers_and_a_hook_in_flight_and_those_who_
             if up.report("UserPromptSubmit", prompt="go", prompt_id="p1") == 204 and up.listed():
                 break
     assert any(json.loads(line)["worktrees"] for line in watch.stdout), "who watches is shown it without being started again"
-    watch.terminate()
-    watch.wait(10)
+
+    # Whoever waits for mail is told to ask again.
+    run = json.loads(up.tocsin("run", "create", "a run", "--json").stdout)["run"]
+    wait = up.reader("mail", "check", "--run", run, "--wait", "10m")
+    for _ in Deadline(20, "it has reached the bus"):
+        if psutil.Process(wait.pid).net_connections():
+            break
+    up.end()
+    _, said = wait.communicate(timeout=60)
+    assert (wait.returncode, json.loads(said.splitlines()[-1])["retry"]) == (4, "same_request")
 
 
 def test_a_service_or_server_that_is_killed_runs_again_and_one_sees_it(up: Up):
