@@ -966,6 +966,18 @@ async def test_a_pane_in_which_another_agent_lives_or_which_works_elsewhere_is_n
         assert sent(log) == []
 
 
+async def test_the_attempt_whose_reuse_was_refused_can_release_the_terminal_that_was_handed_on_to_it(bus, server, state, tmp_path):
+    async with a_host(bus, state) as host:
+        started = await host.started(a_start(tmp_path), "r1.T1.1")
+        made = await host.saw(Saw.TERMINAL_MADE, "r1.T1.1")
+        await host.order(a_start(tmp_path, (), agent="codex", pane=made.pane), dispatch="r1.T1.2")
+        await host.saw(Saw.REFUSED, "r1.T1.2")
+        await host.order(ReleaseTerminal(pane=made.pane, process=made.process), "release-1", "r1.T1.2")
+        ended = await host.saw(Saw.TREE_ENDED, "r1.T1.2")
+        assert (ended.pane, ended.process) == (made.pane, made.process)
+        assert ends(started.process.pid)
+
+
 async def test_an_interrupt_is_the_agents_own_key_once(bus, server, state, tmp_path):
     async with a_host(bus, state) as host:
         started = await host.started(a_start(tmp_path, a_script("trap 'echo cancelled' INT", "while :; do sleep 0.1; done")))

@@ -64,6 +64,8 @@ class Ender:
         """The terminal that is to end; None when that was told already: nothing of it, not ours, or another one."""
         tools, command = order.tools, order.command
         made = tools.cabinet.get(command.dispatch)
+        if made is None and isinstance(command.order, ReleaseTerminal):
+            made = _handed_on(tools, pane, process)
         if made is None:
             self._without_record(order, pane, process)
         elif made.holder is not None and made.holder.dispatch != command.dispatch:
@@ -145,6 +147,13 @@ class Ender:
         else:
             order.tell(Saw.ALREADY_ENDED, detail="nothing of it was left", **fields)
         return True
+
+
+def _handed_on(tools: Tools, pane: PaneId | None, process: Process | None) -> Made | None:
+    """The terminal that was to be reused: whose start in it is refused has it all the same, for it was handed on before."""
+    made = tools.cabinet.of_pane(pane) if pane is not None else None
+    is_it = made is not None and process is not None and is_process(made, process)
+    return made if is_it else None
 
 
 async def _key_ms(tools: Tools, made: Made) -> int | None:
