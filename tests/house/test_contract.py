@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.cli import metrics as metrics_page
 from tocsin.cli import refusals
 from tocsin.cli.asyncapi import document
+from tocsin.contract import metrics
+from tocsin.contract.metrics import METRICS
 from tocsin.contract.refusals import ADVICE, Code
 from tocsin.contract.subjects import SUBJECTS
+from tocsin.contract.tally import Sort
 from tocsin.store import keys
 
 ROOT = Path(__file__).parents[2]
@@ -63,3 +67,29 @@ def test_every_key_of_a_subject_is_a_field_of_its_body():
 
 def test_the_committed_page_of_refusals_is_the_generated_one():
     assert (ROOT / "docs" / "refusals.md").read_text() == refusals.document(), "run: tocsin refusals > docs/refusals.md"
+
+
+def test_the_committed_page_of_metrics_is_the_generated_one():
+    assert (ROOT / "docs" / "metrics.md").read_text() == metrics_page.document(), "run: tocsin metrics > docs/metrics.md"
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_only_metrics_py_spells_a_metric(file: Path):
+    if file == ROOT / "libs/tocsin/contract/metrics.py":
+        return
+    assert not set(strings_of(file)) & METRICS.keys()
+
+
+def test_every_metric_is_read_somewhere_by_the_name_that_declares_it():
+    names = {name for name, value in vars(metrics).items() if value in METRICS.values()}
+    nodes = [node for file in SOURCES for node in ast.walk(ast.parse(file.read_text()))]
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert names <= used
+
+
+def test_names_of_metrics_follow_the_customs_of_prometheus():
+    for metric in METRICS.values():
+        assert re.fullmatch(r"tocsin_[a-z0-9_]+", metric.name)
+        assert metric.name.endswith("_total") == (metric.sort is Sort.COUNTER)
+        assert not metric.buckets or metric.name.endswith("_seconds")

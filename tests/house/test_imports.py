@@ -19,7 +19,7 @@ OUTSIDE = {
     "bus": {"nats", "msgspec"},
     "store": {"redis"},
     "ledger": {"msgspec"},
-    "runtime": {"msgspec", "pydantic", "pydantic_settings", "uvloop", "psutil"},
+    "runtime": {"msgspec", "prometheus_client", "pydantic", "pydantic_settings", "uvloop", "psutil"},
     "listing": {"msgspec"},
 }
 OURS = {

@@ -14,10 +14,12 @@ from builders import NOW_MS
 from support import Deadline
 from tocsin.agents.registry import AGENTS
 from tocsin.bus.bus import Unavailable
+from tocsin.contract import metrics
 from tocsin.contract.ids import HostId
 from tocsin.contract.messages import HookReported, Kind
 from tocsin.contract.refusals import ADVICE, Code, Refusal
 from tocsin.contract.subjects import HOOK_REPORTED
+from tocsin.contract.tally import Sample
 from tocsin.hook_ingest import publisher, service
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import OPEN_PATHS, Front, rest_of
@@ -101,7 +103,7 @@ class Ingest:
             agents=AGENTS, border=border, credentials=credentials, keyed=lambda text: "hash", host=HostId("here"), show_text=show_text,
             publisher=self.publisher, clock=self.clock, account=self.account, idle=IdleHooks(bus),
         )  # fmt: skip
-        front = Front(hooks, rest_of(bus, self.account, tuple(AGENTS)), border, credentials, self.account)
+        front = Front(hooks, rest_of(bus, tuple(AGENTS)), border, credentials, self.account)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url=f"http://127.0.0.1:{PORT}")
 
     async def ask(self, method: str, path: str, body: bytes | dict = b"", **headers: str | bytes | None) -> httpx.Response:
@@ -560,7 +562,7 @@ async def test_with_answer_first_trying_ends_before_the_bus_forgets_the_id():
 
 
 @pytest.mark.parametrize("path", sorted(OPEN_PATHS))
-async def test_health_metrics_and_description_are_open_to_programs_and_closed_to_pages(ingest, path):
+async def test_health_and_description_are_open_to_programs_and_closed_to_pages(ingest, path):
     assert (await ingest.ask("GET", path, Authorization=None)).status_code == 200
     assert code_of(await ingest.ask("GET", path, Origin="https://evil.example")) == Code.FOREIGN_ORIGIN
     assert code_of(await ingest.ask("GET", path, Host="evil.example:8627")) == Code.FOREIGN_HOST
@@ -575,10 +577,14 @@ async def test_health_is_unavailable_while_the_bus_does_not_answer(ingest):
 async def test_metrics_count_what_was_taken_and_refused(ingest):
     await ingest.hook()
     await ingest.hook(Authorization=None)
-    text = (await ingest.ask("GET", "/metrics")).text
-    assert 'tocsin_hooks_published_total{agent="claude"} 1' in text
-    assert 'tocsin_requests_refused_total{code="no_credential"} 1' in text
-    assert 'tocsin_requests_refused_total{code="too_large"} 0' in text
+    told = list(ingest.account.samples())
+    assert Sample(metrics.HOOKS_PUBLISHED, ("claude",), 1) in told
+    assert Sample(metrics.REQUESTS_REFUSED, ("no_credential",), 1) in told
+    assert Sample(metrics.REQUESTS_REFUSED, ("too_large",), 0) in told
+
+
+async def test_metrics_are_not_shown_where_hooks_report(ingest):
+    assert code_of(await ingest.ask("GET", "/metrics", Authorization=f"Bearer {COMMAND}")) == Code.NOT_FOUND
 
 
 async def test_the_description_holds_the_hook_route_with_every_status_that_it_answers(ingest):
@@ -586,7 +592,7 @@ async def test_the_description_holds_the_hook_route_with_every_status_that_it_an
     route = described["paths"]["/hook/{agent}"]["post"]
     assert route["parameters"][0]["schema"]["enum"] == list(AGENTS)
     assert {str(ADVICE[code].status) for _, code, _ in REFUSED} | {"204", "408", "503"} <= set(route["responses"])
-    assert {"/health", "/metrics"} <= set(described["paths"])
+    assert "/health" in described["paths"]
 
 
 @pytest.mark.parametrize(

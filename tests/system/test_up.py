@@ -4,12 +4,14 @@ import argparse
 import contextlib
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ import httpx
 import msgspec
 import psutil
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from support import Deadline
+from tocsin.agents.registry import AGENTS
 from tocsin.cli import down
+from tocsin.contract.metrics import METRICS
 from tocsin.runtime import instance
 from tocsin.runtime.instance import Identity
 
@@ -328,3 +333,98 @@ def test_compose_keeps_its_folder_to_itself(up: Up):
         refused = up.tocsin(verb)
         assert refused.returncode == 3
         assert "docker compose" in refused.stderr
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def shown(up: Up) -> str:
+    """All pages that metrics.json names, one after another."""
+    targets = json.loads((up.state / instance.METRICS).read_text())
+    return "".join(httpx.get(f"http://{one['targets'][0]}/metrics", trust_env=False, timeout=20).raise_for_status().text for one in targets)
+
+
+def values(text: str) -> dict[tuple[str, ...], float]:
+    """By name and the values of the labels, in the order of their names."""
+    return {
+        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+WORKS = "tocsin heartbeat surveying && tocsin report succeeded 'the zebra is measured'"
+
+
+@pytest.mark.parametrize("mode", [(), ("--one-process",)], ids=["processes", "one-process"])
+def test_the_metrics_of_a_run_tell_how_much_happened_and_nothing_of_what(up: Up, mode: tuple[str, ...]):
+    up.start(*mode)
+    targets = json.loads((up.state / instance.METRICS).read_text())
+    assert {one["labels"]["process"] for one in targets} == ({"tocsin"} if mode else SERVICES)
+    field = up.folder / "okapi-field"
+    field.mkdir()
+
+    def ok(*words: str) -> dict[str, Any]:
+        done = up.command(*words, "--state", str(up.state), "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    run = ok("run", "create", "measure the zebra")["run"]
+    ok("task", "add", "quagga", "measure a zebra", "--on-settle", "release")
+    begin = ["worker", "start", "quagga", "--where", "existing", "--path", str(field)]
+    alone = ["--terminal", "process", "--agent", "generic", "--detach"]
+    started = up.command(*begin, *alone, "--state", str(up.state), "--command", "sh", "-c", WORKS)
+    assert started.returncode == 0, started.stderr
+    for _ in Deadline(60, "the report is in the mail"):
+        delivery = ok("mail", "check", "--wait", "30s")
+        if "report" in [message["type"] for message in delivery["messages"]]:
+            break
+        ok("mail", "ack", delivery["delivery"])  # on a slow machine the work lay ready before it was started
+    assert up.tocsin(*begin).returncode == 3, "it has a worker"
+    hook = {"session_id": "s-gazelle", "prompt_id": "p-eland", "tool_name": "Bash", "tool_input": {"command": "gnu"}}
+    for event in ("PreToolUse", "PreToolUse", "PermissionRequest"):  # a hook that is registered twice
+        assert up.report(event, **hook, **({"tool_use_id": "t-oryx"} if event == "PreToolUse" else {})) == 204
+
+    for _ in Deadline(30, "all of it is counted"):
+        text = shown(up)
+        found = values(text)
+        if (
+            found.get(("tocsin_attention_raised_total", "blocked", "sorter")) == 1
+            and found.get(("tocsin_host_facts_total", "start", "agent_started", "pane-host")) == 1
+            and found.get(("tocsin_mail_unread", "mailbox")) == len(delivery["messages"])
+        ):
+            break
+    expected = {
+        ("tocsin_commands_total", "done", "dispatcher", "create"): 1,
+        ("tocsin_commands_total", "done", "dispatcher", "report"): 1,
+        ("tocsin_commands_total", "done", "dispatcher", "beat"): 1,
+        ("tocsin_runs", "dispatcher", "open"): 1,
+        ("tocsin_tasks", "dispatcher", "reported"): 1,
+        ("tocsin_host_orders_taken_total", "start", "pane-host"): 1,
+        ("tocsin_host_orders_said_total", "start", "dispatcher"): 1,
+        ("tocsin_hooks_published_total", "claude", "hook-ingest"): 3,
+        ("tocsin_hooks_deduplicated_total", "status-store"): 1,
+        ("tocsin_rows", "1", "sorter"): 1,
+        ("tocsin_lease_held", "sorter"): 1,
+        ("tocsin_lease_held", "status-store"): 1,
+        ("tocsin_spool_waiting", "pane-host"): 0,
+        ("tocsin_bus_dead_letters_total", "sorter"): 0,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["tocsin_commands_total", "done", "mailbox", "check"] >= 1
+    assert found["tocsin_chain_seconds_count", "sorter"] >= 1
+    assert found["tocsin_bus_publish_seconds_count", "hook-ingest"] == 3
+
+    secrets = [run, "quagga", "zebra", "okapi", "surveying", "gazelle", "eland", "oryx", "gnu", str(up.folder), str(up.state), socket.gethostname(),
+               delivery["delivery"], instance.credential(up.state, instance.ID)]  # fmt: skip
+    assert [secret for secret in secrets if secret in text] == []
+    told = {(sample.name, name, value) for family in text_string_to_metric_families(text) for sample in family.samples
+            for name, value in sample.labels.items()}  # fmt: skip
+    may = {label.name: {value for metric in METRICS.values() for one in metric.labels if one.name == label.name for value in one.values}
+           for metric in METRICS.values() for label in metric.labels}  # fmt: skip
+    may |= {"service": SERVICES, "agent": set(AGENTS), "version": {version("tocsin")}, "python": {platform.python_version()}}
+    assert {(name, value) for _, name, value in told if name != "le" and value not in may.get(name, ()) and name != "reason"} == set()
+    assert {value for _, name, value in told if name == "reason"} <= {"the_agent_works", "a_prompt_stands", "a_person_is_typing"}
+
+    up.end()
+    assert not (up.state / instance.METRICS).exists()

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -25,8 +26,10 @@ from tocsin.bus.bus import Heard, Last
 from tocsin.bus.streams import all_streams
 from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body, Dead
+from tocsin.contract.metrics import BUS_DEAD, BUS_DROPPED, BUS_FAILED, BUS_PUBLISH, BUS_RECONNECTS, BUS_REREAD
 from tocsin.contract.run import Refused
 from tocsin.contract.subjects import DEAD, Kept, Subject
+from tocsin.contract.tally import Sample, Tally
 from tocsin.contract.versions import Unreadable, decode
 
 B = TypeVar("B", bound=Body)
@@ -142,11 +145,20 @@ class NatsBus:
         """Messages that were thrown away on this side, because nobody took those before them."""
         self.reread = 0
         """Messages that were asked for again because one before them was missing."""
+        self._tally = Tally(BUS_FAILED)
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
         self._missed: dict[Subscription, Callable[[], None]] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._acks = _Acks(client)
+
+    def samples(self) -> Iterator[Sample]:
+        """What this connection has been through."""
+        yield from self._tally.samples()
+        yield Sample(BUS_RECONNECTS, (), self.returns)
+        yield Sample(BUS_DEAD, (), self.poison)
+        yield Sample(BUS_DROPPED, (), self.dropped)
+        yield Sample(BUS_REREAD, (), self.reread)
 
     # ------------------------------------------------------------ saying
 
@@ -192,18 +204,22 @@ class NatsBus:
         if not self.client.is_connected:
             raise Unavailable("the bus is away")
         reply, acked = self._acks.expect()
+        began_s = time.perf_counter()
         try:
             await self.client.publish(name, payload, reply=reply, headers=headers)
             async with asyncio.timeout(ACK_S_MAX):
                 answer = await acked
         except (TimeoutError, NatsError) as error:
+            self._tally.add(BUS_FAILED)
             raise Unavailable(f"no ack for {name}: {type(error).__name__}") from error
         finally:
             self._acks.forget(reply)
+        self._tally.time(BUS_PUBLISH, time.perf_counter() - began_s)
         if answer.error is None:
             return answer.seq
         if answer.error.err_code == WRONG_LAST_SEQUENCE:
             raise Overtaken(name)
+        self._tally.add(BUS_FAILED)
         raise Unavailable(f"the bus refused {name}: {answer.error.description}")
 
     # ----------------------------------------------------------- hearing

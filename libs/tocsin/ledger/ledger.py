@@ -10,7 +10,7 @@ aggregate is seeded again from what is known here and in the view, one `Restored
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 from uuid import uuid4
@@ -21,9 +21,11 @@ from tocsin.bus.bus import Bus, Heard
 from tocsin.contract.decision import Decision
 from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body
+from tocsin.contract.metrics import LEDGER_CONFLICTS, LEDGER_RESTORED
 from tocsin.contract.parties import Caller, Role, payload_hash
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Receipt, Refused, Restored
+from tocsin.contract.tally import Sample
 from tocsin.contract.versions import Unreadable
 from tocsin.ledger.family import Family, Layout, Parts
 from tocsin.ledger.receipts import Kept, Receipts
@@ -114,6 +116,8 @@ class Ledger(Generic[S, R]):
         self._dirt = asyncio.Event()
         self._watchers: list[asyncio.Queue[Change | None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self.conflicts = 0
+        """How often a decision was taken again because another replica had written first."""
         self.restored = 0
         """How many aggregates this replica had to seed into a log that was lost."""
 
@@ -147,6 +151,11 @@ class Ledger(Generic[S, R]):
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
+
+    def samples(self) -> Iterator[Sample]:
+        """What this replica had to do again."""
+        yield Sample(LEDGER_CONFLICTS, (), self.conflicts)
+        yield Sample(LEDGER_RESTORED, (), self.restored)
 
     # ----------------------------------------------------------- reading
 
@@ -223,6 +232,7 @@ class Ledger(Generic[S, R]):
                 try:
                     seq = await self._bus.say(self._family.subject, recorded, after=held.seq)
                 except Overtaken:
+                    self.conflicts += 1
                     refusal = await self._look(held)
                 except Unavailable as error:
                     if any(words in str(error) for words in FULL):

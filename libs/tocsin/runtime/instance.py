@@ -26,6 +26,8 @@ LOCK = "lock"
 ENDPOINT = "endpoint.json"
 PROCESSES = "processes.json"
 PORTS = "ports.json"
+METRICS = "metrics.json"
+"""Where its processes show their metrics, in the form of Prometheus' file_sd."""
 
 HOOK_CREDENTIAL = "hook.credential"
 COMMAND_CREDENTIAL = "command.credential"

@@ -34,3 +34,9 @@ class Settings(BaseSettings):
     workspace: str = "default"
     """The list that panes seen from here belong to."""
     log_level: str = "info"
+    metrics_port: int | None = Field(None, ge=0, le=65535)
+    """Where this process shows its metrics; not set: nowhere, 0: on a free port, which the log and `metrics_port_file` tell."""
+    metrics_bind: str = "127.0.0.1"
+    """Anything but loopback is for containers, which publish no such port."""
+    metrics_port_file: Path | None = None
+    """Where to write the port, once it is listened on."""

@@ -22,6 +22,7 @@ from tocsin.agents.install.machine import HookCommand, Machine
 from tocsin.bus.bus import Unavailable
 from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
+from tocsin.cli.scrape import Targets
 from tocsin.cli.serve import SERVICES, main_of
 from tocsin.cli.supervisor import Job, StartFailed, Supervisor, end_others, open_log
 from tocsin.contract.subjects import WORKTREE_SORTED
@@ -193,7 +194,8 @@ async def until_stopped(state: Path, lock: int, one_process: bool, call: Callabl
             task.cancel()
         await asyncio.wait({starting, waiting})
         await supervisor.stop()
-        (state / instance.ENDPOINT).unlink(missing_ok=True)
+        for file in (instance.ENDPOINT, instance.METRICS):
+            (state / file).unlink(missing_ok=True)
 
 
 async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Callable[[str], str]) -> None:
@@ -391,6 +393,10 @@ def start_services(state: Path, supervisor: Supervisor, one_process: bool, port_
         # What services write to stderr is their log; this terminal is for the person.
         os.dup2(open_log(supervisor.log_of("services")), sys.stderr.fileno())
 
+    targets = Targets(state)
+    if one_process:
+        os.environ.update(targets.port_of("tocsin"))
+
     async def here(service: str) -> None:
         os.environ.update(port_of(service))
         await main_of(service)()
@@ -401,11 +407,11 @@ def start_services(state: Path, supervisor: Supervisor, one_process: bool, port_
             continue
         beat = {"TOCSIN_BEAT_FILE": str(state / "logs" / f"{service}.beat")}
         argv = (sys.executable, "-P", "-m", module.removesuffix(".__main__"))
-        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, port_of)))
+        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, port_of, targets)))
 
 
-def _service_environment(service: str, beat: dict[str, str], port_of: Callable[[str], dict[str, str]]) -> dict[str, str]:
-    return beat | port_of(service)
+def _service_environment(service: str, beat: dict[str, str], port_of: Callable[[str], dict[str, str]], targets: Targets) -> dict[str, str]:
+    return beat | targets.port_of(service) | port_of(service)
 
 
 async def first_list(settings: Settings, ports: dict[str, int]) -> int | None:

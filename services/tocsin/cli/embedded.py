@@ -24,6 +24,7 @@ from tocsin.contract.subjects import (
     DEAD,
     PANE_STATUS,
     SUBJECTS,
+    TELEMETRY_COUNTED,
     WORKTREE_MOVED,
     WORKTREE_SORTED,
     Kept,
@@ -38,7 +39,7 @@ NATS_VERSION_MIN = (2, 11)
 VALKEY_VERSION_MIN = (7,)
 """The first with an append-only file in parts, which survives a torn tail."""
 
-FIRST_PORTS = {"nats": 17710, "valkey": 17720, "ingest": 8627, "console": 8628}
+FIRST_PORTS = {"nats": 17710, "valkey": 17720, "ingest": 8627, "console": 8628, "metrics": 17730}
 """Tried first, and upwards from there: below the ranges that systems give to outgoing connections."""
 
 PORTS_TRIED_MAX = 10
@@ -148,7 +149,10 @@ def reader_may() -> dict[str, list[str]]:
     """What the read-only user may do: hear the list and its changes, and ask for last values; nothing else."""
     last_values = [f"$JS.API.DIRECT.GET.{subject.stream}" for subject in (WORKTREE_SORTED, PANE_STATUS)]
     return {
-        "subscribe": [*(subject.all for subject in (WORKTREE_SORTED, WORKTREE_MOVED, ATTENTION_RAISED, PANE_STATUS)), "_INBOX.>"],
+        "subscribe": [
+            *(subject.all for subject in (WORKTREE_SORTED, WORKTREE_MOVED, ATTENTION_RAISED, TELEMETRY_COUNTED, PANE_STATUS)),
+            "_INBOX.>",
+        ],
         "publish": [pattern for last in last_values for pattern in (last, f"{last}.>")],
     }
 

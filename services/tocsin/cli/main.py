@@ -48,6 +48,7 @@ VERBS = {
     "rank": "rank worktrees given in a file",
     "asyncapi": "the bus contract as AsyncAPI 3",
     "refusals": "every refusal code, with its next step",
+    "metrics": "every metric that services show, with its labels",
     "pane-host": "run the hands and eyes of this machine",
     "serve": "run one service (what the containers do)",
     "credentials": "make the credentials of an instance folder, once",

@@ -13,10 +13,13 @@ from tocsin.console.service import Live
 from tocsin.console.settings import ConsoleSettings
 from tocsin.console.store import ConsoleStore
 from tocsin.contract.ids import WorkspaceId
+from tocsin.contract.metrics import STORE_CONNECTIONS
+from tocsin.contract.tally import Tally
 from tocsin.runtime import instance
 from tocsin.runtime.clock import Clock, SystemClock
 from tocsin.runtime.http.server import listen, needed, server_of
 from tocsin.runtime.logs import log
+from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
 from tocsin.store.connection import open_store
 
@@ -60,12 +63,15 @@ async def serve(
 async def main() -> None:
     """Be the console until cancelled."""
     settings = ConsoleSettings()
+    links = Tally(STORE_CONNECTIONS)
     async with (
+        metered("console", settings) as meter,
         connect(
             settings.nats_url, name="console", state=settings.state, credential=instance.NATS_CONSOLE_CREDENTIAL, makes_streams=False
         ) as bus,
-        open_store(settings.redis_url, settings.state) as redis,
+        open_store(settings.redis_url, settings.state, links) as redis,
     ):
+        meter.add(bus.samples, links.samples)
         await serve(settings, bus, ConsoleStore(redis, settings.workspace), SystemClock())
 
 

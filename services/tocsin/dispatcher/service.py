@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from tocsin.contract.decision import Decision
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostCommand
 from tocsin.contract.messages import Body
+from tocsin.contract.metrics import DISPATCHES, GATES_OPEN, ORDERS_SAID, RUNS, TASKS, count_answer, tag
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import (
@@ -28,10 +29,12 @@ from tocsin.contract.run import (
     RunCommand,
     RunRecorded,
     StartWorker,
+    TaskState,
     run_of_dispatch,
 )
 from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, PANE_SEEN, PANE_STATUS, RUN_CMD, Subject
 from tocsin.contract.table import Table
+from tocsin.contract.tally import Sample, Tally, by_word
 from tocsin.dispatcher.core.decide import decide
 from tocsin.dispatcher.core.draft import Around, Draft
 from tocsin.dispatcher.core.life import DispatchEvent
@@ -79,6 +82,18 @@ class Dispatcher:
         self._order = asyncio.Event()
         self._look = asyncio.Event()
         self._quiet: dict[str, tuple[Table[str, bool], int]] = {}
+        self._tally = Tally()
+
+    def samples(self) -> Iterator[Sample]:
+        """What was asked, and how the Runs stand."""
+        yield from self._tally.samples()
+        yield from self._ledger.samples()
+        runs = self._ledger.states().values()
+        open_ones = [run for run in runs if not run.closed]
+        yield from by_word(RUNS, ("closed" if run.closed else "paused" if run.paused is not None else "open" for run in runs))
+        yield from by_word(DISPATCHES, (run.dispatches[name].state for run in runs for name in run.unsettled))
+        yield from (Sample(TASKS, (state.value,), sum(run.count(state) for run in open_ones)) for state in TaskState)
+        yield Sample(GATES_OPEN, (), sum(len(run.open_gates) for run in open_ones))
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -97,6 +112,7 @@ class Dispatcher:
     async def answer(self, command: RunCommand) -> Body:
         """Answer one request with its receipt or a refusal."""
         result = await self._answer(command)
+        count_answer(self._tally, command.ask, result)
         if isinstance(result, Receipt):
             return result
         advice = result.advice
@@ -315,6 +331,7 @@ class Dispatcher:
         if key in self._said:
             return
         await self._bus.say(HOST_CMD, command, msg_id=f"{command.dispatch}.{command.fence}.{command.step}")
+        self._tally.add(ORDERS_SAID, tag(command.order))
         self._said.add(key)
         log("order.given", dispatch=command.dispatch, step=command.step, host=command.host)
 

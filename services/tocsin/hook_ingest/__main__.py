@@ -8,6 +8,7 @@ from tocsin.bus.bus import Bus
 from tocsin.bus.nats_bus import connect
 from tocsin.contract.ids import HostId
 from tocsin.contract.subjects import WAKE_DUE
+from tocsin.contract.tally import Source
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import Front, rest_of
 from tocsin.hook_ingest.credentials import read_credentials
@@ -21,6 +22,7 @@ from tocsin.runtime.hashing import read_keyed
 from tocsin.runtime.http.border import Border
 from tocsin.runtime.http.server import listen, needed, server_of
 from tocsin.runtime.logs import log
+from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
 
 
@@ -29,8 +31,9 @@ async def serve(
     bus: Bus,
     clock: Clock,
     on_start: Callable[[int], None] = lambda port: None,
+    show: Callable[[Source], None] = lambda source: None,
 ) -> None:
-    """Take hooks until cancelled, then answer those in flight. `on_start` is told the port. Raises CannotStart."""
+    """Take hooks until cancelled, then answer those in flight. `on_start` is told the port, `show` what has numbers to show. Raises CannotStart."""
     credentials = needed(read_credentials(settings.hook_credential, settings.command_credential))
     keyed = needed(read_keyed(settings.hash_key))
     if settings.ingest_port_file is not None:
@@ -54,7 +57,7 @@ async def serve(
         idle=idle,
     )
     parking = Parking(
-        Front(hooks, rest_of(bus, account, tuple(AGENTS)), border, credentials, account),
+        Front(hooks, rest_of(bus, tuple(AGENTS)), border, credentials, account),
         agents=AGENTS,
         border=border,
         credentials=credentials,
@@ -63,6 +66,9 @@ async def serve(
         clock=clock,
         account=account,
     )
+
+    show(account.samples)
+    show(parking.samples)
 
     def started() -> None:
         if settings.ingest_port_file is not None:
@@ -86,8 +92,12 @@ async def serve(
 async def main() -> None:
     """Be hook-ingest until cancelled."""
     settings = IngestSettings()
-    async with connect(settings.nats_url, name="hook-ingest", state=settings.state) as bus:
-        await serve(settings, bus, SystemClock())
+    async with (
+        metered("hook-ingest", settings) as meter,
+        connect(settings.nats_url, name="hook-ingest", state=settings.state) as bus,
+    ):
+        meter.add(bus.samples)
+        await serve(settings, bus, SystemClock(), show=meter.add)
 
 
 if __name__ == "__main__":

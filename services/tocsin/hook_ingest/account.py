@@ -1,13 +1,22 @@
 """What was taken and what was refused: counters, and one line of the log per code and second."""
 
 from collections import Counter
+from collections.abc import Iterator
 
+from tocsin.contract.metrics import (
+    HOOKS_GONE,
+    HOOKS_IN_FLIGHT,
+    HOOKS_MEANINGLESS,
+    HOOKS_NEVER_ACKED,
+    HOOKS_PUBLISHED,
+    HOOKS_UNACKED,
+    REQUESTS_MALFORMED,
+    REQUESTS_REFUSED,
+)
 from tocsin.contract.refusals import Code, Refusal
+from tocsin.contract.tally import Sample
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
-
-EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The Prometheus text format."""
 
 
 class Account:
@@ -44,37 +53,16 @@ class Account:
         self._lines[code] = second, 0
         log(event, "warning", code=code, **fields, **({"unsaid_before": unsaid} if unsaid else {}))
 
-    def exposition(self) -> str:
-        """All counters as Prometheus reads them."""
-        lines: list[str] = []
-
-        def family(name: str, kind: str, about: str, *samples: tuple[str, int]) -> None:
-            lines.append(f"# HELP {name} {about}")
-            lines.append(f"# TYPE {name} {kind}")
-            lines.extend(f"{name}{labels} {value}" for labels, value in samples)
-
-        def by_agent(counts: Counter[str]) -> list[tuple[str, int]]:
-            return [(f'{{agent="{agent}"}}', count) for agent, count in sorted(counts.items())]
-
-        family(
-            "tocsin_hooks_published_total",
-            "counter",
-            "Events that were said on the bus, or with ACK=async are about to be.",
-            *by_agent(self.published),
-        )
-        family("tocsin_hooks_meaningless_total", "counter", "Events that were taken and mean nothing.", *by_agent(self.meaningless))
-        family(
-            "tocsin_requests_refused_total", "counter", "Requests that changed nothing, by reason.",
-            *((f'{{code="{code}"}}', self.refused[code]) for code in Code),
-        )  # fmt: skip
-        family("tocsin_requests_malformed_total", "counter", "Bytes that are no HTTP request.", ("", self.malformed))
-        family("tocsin_hooks_gone_total", "counter", "Clients that left before their body was there.", ("", self.gone))
-        family(
-            "tocsin_hooks_never_acked_total",
-            "counter",
-            "Events answered before their ack (ACK=async) that never had one.",
-            ("", self.never_acked),
-        )
-        family("tocsin_hooks_in_flight", "gauge", "Hooks that wait for their answer now.", ("", self.in_flight))
-        family("tocsin_hooks_unacked", "gauge", "Events answered before their ack that have none yet.", ("", self.unacked))
-        return "\n".join(lines) + "\n"
+    def samples(self) -> Iterator[Sample]:
+        """All counters. Codes that did not occur are 0, so that the first refusal is seen as one."""
+        for agent, count in self.published.items():
+            yield Sample(HOOKS_PUBLISHED, (agent,), count)
+        for agent, count in self.meaningless.items():
+            yield Sample(HOOKS_MEANINGLESS, (agent,), count)
+        for code in Code:
+            yield Sample(REQUESTS_REFUSED, (code.value,), self.refused[code])
+        yield Sample(REQUESTS_MALFORMED, (), self.malformed)
+        yield Sample(HOOKS_GONE, (), self.gone)
+        yield Sample(HOOKS_NEVER_ACKED, (), self.never_acked)
+        yield Sample(HOOKS_IN_FLIGHT, (), self.in_flight)
+        yield Sample(HOOKS_UNACKED, (), self.unacked)

@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
 
 from tocsin.bus.bus import Bus, Unavailable
 from tocsin.contract.refusals import ADVICE, Code, Refusal
 from tocsin.contract.subjects import HOOK_REPORTED
-from tocsin.hook_ingest.account import EXPOSITION_TYPE, Account
+from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.credentials import Credentials
 from tocsin.hook_ingest.envelope import HEADERS
 from tocsin.hook_ingest.idle import PARK_PATH, PARK_S, SESSION_HEADER
@@ -20,7 +20,7 @@ from tocsin.hook_ingest.service import HOOK_PATH, HookIngest
 from tocsin.runtime.http.asgi import Receive, Scope, Send, answer_refusal
 from tocsin.runtime.http.border import Border, joined
 
-OPEN_PATHS = frozenset({"/health", "/metrics", "/openapi.json"})
+OPEN_PATHS = frozenset({"/health", "/openapi.json"})
 """What may be read without a credential: it names no pane, path or person."""
 
 HOOK_REFUSALS = (
@@ -80,8 +80,8 @@ class Front:
         return None
 
 
-def rest_of(bus: Bus, account: Account, agents: tuple[str, ...]) -> FastAPI:
-    """Health, metrics and the OpenAPI description. No page of documentation: it would load its scripts from the internet."""
+def rest_of(bus: Bus, agents: tuple[str, ...]) -> FastAPI:
+    """Health and the OpenAPI description. No page of documentation: it would load its scripts from the internet."""
     app = FastAPI(title="Tocsin hook-ingest", version=version("tocsin"), docs_url=None, redoc_url=None)
 
     @app.get("/health", responses={503: {"description": ADVICE[Code.UNAVAILABLE].meaning}})
@@ -94,11 +94,6 @@ def rest_of(bus: Bus, account: Account, agents: tuple[str, ...]) -> FastAPI:
             refusal = Refusal(Code.UNAVAILABLE, "the bus does not answer")
             return JSONResponse(refusal.public(), refusal.advice.status)
         return JSONResponse({"status": "ok", "version": app.version})
-
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Counters in the Prometheus text format."""
-        return PlainTextResponse(account.exposition(), media_type=EXPOSITION_TYPE)
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:

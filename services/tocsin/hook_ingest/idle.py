@@ -7,7 +7,7 @@ decides; here it is asked within the hook's own request, and what does not come 
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tocsin.agents.agent import Agent, WakeWay
 from tocsin.agents.idle import idle_answer
@@ -15,8 +15,10 @@ from tocsin.bus.bus import Bus, Unavailable
 from tocsin.contract.ids import HostId, PaneId
 from tocsin.contract.mail import IdleAnswer, IdleQuestion, WakeDue
 from tocsin.contract.messages import HookReported, Kind
+from tocsin.contract.metrics import HANDLERS_PARKED
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.subjects import MAIL_IDLE
+from tocsin.contract.tally import Sample
 from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.core.body import Payload
 from tocsin.hook_ingest.credentials import Credentials
@@ -132,6 +134,10 @@ class Parking:
             await self._park(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
+
+    def samples(self) -> Iterator[Sample]:
+        """How many wait."""
+        yield Sample(HANDLERS_PARKED, (), len(self._parked))
 
     def close(self) -> None:
         """Let all handlers go: they ask again, and find whoever is there then."""

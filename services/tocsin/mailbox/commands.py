@@ -23,9 +23,11 @@ from tocsin.contract.mail import (
     SendMail,
 )
 from tocsin.contract.messages import Body, State
+from tocsin.contract.metrics import count_answer
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Receipt, Refused
+from tocsin.contract.tally import Tally
 from tocsin.mailbox.core import delivery, post
 from tocsin.mailbox.core.addresses import asker_of, is_group, is_worker, of_dispatch, of_run, run_in, sender_of
 from tocsin.mailbox.core.mailbox import WAKES_PER_HOUR_MAX, Mailbox, blank
@@ -49,10 +51,12 @@ class Commands:
         self._waits = waits
         self._waking = waking
         self._clock = clock
+        self.tally = Tally()
 
     async def answer(self, command: MailCommand) -> Body:
         """A Receipt, or Refused."""
         found = await self._decide(msgspec.structs.replace(command, caller=self._party(command)))
+        count_answer(self.tally, command.ask, found)
         if not isinstance(found, Refusal):
             return found
         advice = found.advice

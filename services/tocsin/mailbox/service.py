@@ -1,7 +1,7 @@
 """The loop: answer requests, follow what is recorded of Runs and what hands observe, look after wakes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from tocsin.bus.bus import Bus, Jobs
@@ -9,9 +9,11 @@ from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostFact
 from tocsin.contract.ids import digest
 from tocsin.contract.mail import IdleAnswer, IdleQuestion
+from tocsin.contract.metrics import MAIL_UNREAD, MAILBOXES_DUE
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import RunPurged, RunRecorded
 from tocsin.contract.subjects import HOST_FACT, MAIL_CMD, MAIL_IDLE, PANE_STATUS, RUN_EVENT
+from tocsin.contract.tally import Sample, Source
 from tocsin.ledger import Ledger
 from tocsin.mailbox.commands import Commands
 from tocsin.mailbox.core.addresses import run_in
@@ -46,6 +48,15 @@ class MailboxService:
         self._waking = Waking(bus, boxes, self._panes, clock)
         self._commands = Commands(boxes, self._panes, self._waits, self._waking, clock)
         self._births: tuple[int, str] | None = None
+
+    def samples(self) -> Iterator[Sample]:
+        """What was asked, the wakes, and what nobody has read."""
+        yield from self._commands.tally.samples()
+        yield from self._waking.tally.samples()
+        yield from self._boxes.samples()
+        boxes = self._boxes.states().values()
+        yield Sample(MAIL_UNREAD, (), sum(box.unread_count for box in boxes))
+        yield Sample(MAILBOXES_DUE, (), sum(box.newest > 0 for box in boxes))
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -166,7 +177,9 @@ class MailboxService:
             await asyncio.sleep(SWEEP_S)
 
 
-async def serve(bus: Bus, views: Views, clock: Clock) -> None:
-    """Be a mailbox service until cancelled."""
+async def serve(bus: Bus, views: Views, clock: Clock, show: Callable[[Source], None] = lambda source: None) -> None:
+    """Be a mailbox service until cancelled. `show` is told what has numbers to show."""
     async with Ledger(bus, views, FAMILY, clock.now_ms, log) as boxes:
-        await MailboxService(bus, boxes, clock).run()
+        service = MailboxService(bus, boxes, clock)
+        show(service.samples)
+        await service.run()

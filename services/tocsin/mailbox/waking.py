@@ -8,10 +8,12 @@ from tocsin.bus.bus import Bus, Unavailable
 from tocsin.contract.decision import Decision
 from tocsin.contract.hosting import HostCommand, HostFact, TypePointer
 from tocsin.contract.ids import HostId
-from tocsin.contract.mail import IdleAnswer, IdleQuestion, Rung, WakeDue, Woken
+from tocsin.contract.mail import IdleAnswer, IdleQuestion, Rung, WakeDue, WakeState, Woken
+from tocsin.contract.metrics import ORDERS_SAID, WAKES, WAKES_HELD, tag
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Refusal
 from tocsin.contract.subjects import HOST_CMD, WAKE_DUE
+from tocsin.contract.tally import Tally
 from tocsin.mailbox.core import delivery, wake
 from tocsin.mailbox.core.mailbox import Mailbox
 from tocsin.mailbox.panes import Panes
@@ -43,6 +45,7 @@ class Waking:
         self._due: list[tuple[int, str]] = []
         self._asked: dict[str, int] = {}
         self._stir = asyncio.Event()
+        self.tally = Tally()
 
     def look_soon(self, address: str, delay_ms: int = 0) -> None:
         """Look at this mailbox after `delay_ms`."""
@@ -139,7 +142,17 @@ class Waking:
             found = decide(box)
             return Decision((found.event,)) if found.event is not None else Decision()
 
-        return found if await self._record(address, decided) else None
+        if not await self._record(address, decided):
+            return None
+        if found.event is not None:
+            self._count(found.event)
+        return found
+
+    def _count(self, event: Woken) -> None:
+        self.tally.add(WAKES, event.state, event.rung or "none")
+        if event.state is WakeState.HELD:
+            # A proof begins with the reason, in words of ours; what stands behind a colon is told by a host.
+            self.tally.add(WAKES_HELD, event.proof.partition(":")[0].replace(" ", "_"))
 
     async def _record(self, address: str, decide: Callable[[Mailbox], Decision]) -> bool:
         recorded = await self._boxes.run(address, decide, request="", caller=SERVICE, payload=None, at_ms=self._clock.now_ms())
@@ -183,6 +196,7 @@ class Waking:
             expires_ms=event.at_ms + wake.TYPE_EXPIRES_MS,
         )
         await self._bus.say(HOST_CMD, order, msg_id=f"{box.address}.{box.generation}.{step}")
+        self.tally.add(ORDERS_SAID, tag(order.order))
 
     # ------------------------------------------------------------- others
 

@@ -25,6 +25,7 @@ from tocsin.pane_host.worktrees import Worktrees
 from tocsin.runtime.clock import SystemClock
 from tocsin.runtime.instance import FILE_MODE, FOLDER_MODE, state_folder
 from tocsin.runtime.logs import log
+from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
 
 LOCK = "pane-host.lock"
@@ -83,8 +84,13 @@ async def main() -> None:
     state.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     lock = await alone(state)
     try:
-        async with connect(settings.nats_url, name="pane-host", state=state) as bus:
-            await build(bus, settings, state, Path.home()).run()
+        async with (
+            metered("pane-host", settings) as meter,
+            connect(settings.nats_url, name="pane-host", state=state) as bus,
+        ):
+            host = build(bus, settings, state, Path.home())
+            meter.add(bus.samples, host.samples)
+            await host.run()
     finally:
         os.close(lock)
 

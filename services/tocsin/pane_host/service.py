@@ -1,7 +1,7 @@
 """The loops: look, and say what changed. Each goes on by itself; none waits for another."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,9 +10,11 @@ import msgspec
 
 from tocsin.agents.registry import AGENTS
 from tocsin.bus.bus import Bus
+from tocsin.contract import metrics
 from tocsin.contract.ids import PaneId, WorktreeId
 from tocsin.contract.messages import PaneStatus, State, WorktreeKnown
 from tocsin.contract.subjects import PANE_SEEN, PANE_STATUS, WORKTREE_KNOWN
+from tocsin.contract.tally import Sample
 from tocsin.pane_host import sight
 from tocsin.pane_host.core.checkouts import removed
 from tocsin.pane_host.core.facts import Speaker
@@ -50,6 +52,10 @@ class Beside(Protocol):
 
     async def run(self) -> None:
         """Work until cancelled."""
+        ...
+
+    def samples(self) -> Iterator[Sample]:
+        """What it has to show."""
         ...
 
 
@@ -98,6 +104,21 @@ class PaneHost:
             loops.create_task(self._tell_sight())
             if self.hands is not None:
                 loops.create_task(self.hands.run())
+
+    def samples(self) -> Iterator[Sample]:
+        """What is seen on this host, its spool, and what its hands have done."""
+        terminals = self.terminals.known.values()
+        counts = self.spool.counts
+        yield Sample(metrics.TERMINALS, (), len(terminals))
+        yield Sample(metrics.AGENTS_SEEN, (), sum(terminal.resident is not None for terminal in terminals))
+        yield Sample(metrics.WORKTREES, (), len(self.known_worktrees.values))
+        yield Sample(metrics.SPOOL_WAITING, (), counts.waiting)
+        yield Sample(metrics.SPOOL_AGE, (), max(0, self.clock.now_ms() - counts.oldest_ms) / 1000 if counts.waiting else 0)
+        for outcome, count in (("delivered", counts.delivered), ("refused", counts.refused), ("torn", counts.torn)):
+            yield Sample(metrics.SPOOL_ENDED, (outcome,), count)
+        yield Sample(metrics.SPOOL_LOST, (), self.spool.lost())
+        if self.hands is not None:
+            yield from self.hands.samples()
 
     # ------------------------------------------------------------ hearing
 

@@ -4,9 +4,11 @@ A file is deleted only after its event was taken or refused. A crash between the
 is the same then, and counts once.
 """
 
+import contextlib
 import http.client
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,6 +47,10 @@ class Counts:
     delivered: int = 0
     refused: int = 0
     torn: int = 0
+    waiting: int = 0
+    """How many waited when last looked, but for those delivered since."""
+    oldest_ms: int = 0
+    """When the oldest of them was written (UTC ms)."""
 
 
 @dataclass
@@ -78,6 +84,7 @@ class Spool:
         except OSError as error:
             raise Away(f"the spool cannot be written: {type(error).__name__}") from error
         waiting = self.waiting()
+        self._note(waiting)
         if not waiting:
             return 0
         endpoint = read_endpoint(self.state)
@@ -92,11 +99,18 @@ class Spool:
                 if time.monotonic() > end_s:
                     return len(waiting) - number
                 self._deliver_file(connection, endpoint, file)
+                self._note(waiting[number + 1 :])
         except (OSError, http.client.HTTPException) as error:
             raise Away(f"no answer: {type(error).__name__}") from error
         finally:
             connection.close()
         return 0
+
+    def _note(self, left: Sequence[Path]) -> None:
+        self.counts.waiting = len(left)
+        if left:
+            with contextlib.suppress(FileNotFoundError):
+                self.counts.oldest_ms = left[0].stat().st_mtime_ns // 1_000_000
 
     def _deliver_file(self, connection: http.client.HTTPConnection, endpoint: Endpoint, file: Path) -> None:
         try:

@@ -1,7 +1,7 @@
 """The loop: requests, Runs and what hosts observed become custody; what stands unanswered is said to the hosts again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostCommand, HostFact, Saw
 from tocsin.contract.ids import HostId, PaneId, digest
 from tocsin.contract.messages import Body, PaneStatus, State
+from tocsin.contract.metrics import CUSTODIES, OBLIGATIONS, ORDERS_SAID, count_answer, tag
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import (
@@ -33,11 +34,13 @@ from tocsin.contract.run import (
     VerdictGiven,
 )  # fmt: skip
 from tocsin.contract.subjects import CUSTODY_CMD, CUSTODY_EVENT, HOST_CMD, HOST_FACT, PANE_STATUS, RUN_EVENT
+from tocsin.contract.tally import Sample, Tally, by_word
 from tocsin.ledger import Family, Ledger
 from tocsin.release_accountant.core import notices, rows
 from tocsin.release_accountant.core.custody import SERVICE, Custody, S, blank, evolve, identity
 from tocsin.release_accountant.core.decide import Asks, decide
 from tocsin.release_accountant.core.moves import Around
+from tocsin.release_accountant.core.obligations import obligation
 from tocsin.release_accountant.core.orders import orders
 from tocsin.release_accountant.core.register import Register
 from tocsin.release_accountant.core.work import holds, is_open, is_stranger
@@ -107,6 +110,15 @@ class Accountant:
         self._register = Register()
         self._said: dict[tuple[str, str], Said] = {}
         self._working: set[tuple[str, str]] = set()
+        self._tally = Tally()
+
+    def samples(self) -> Iterator[Sample]:
+        """What was asked, and how custodies stand."""
+        yield from self._tally.samples()
+        yield from self._ledger.samples()
+        custodies = self._ledger.states().values()
+        yield from by_word(CUSTODIES, (one.state for one in custodies))
+        yield Sample(OBLIGATIONS, (), sum(obligation(one) is not None for one in custodies))
 
     async def run(self) -> None:
         """Account until cancelled."""
@@ -141,6 +153,7 @@ class Accountant:
 
     async def _answer(self, command: CustodyCommand) -> Receipt | Refused:
         answer = await self._ask(command)
+        count_answer(self._tally, command.ask, answer)
         if isinstance(answer, Receipt):
             return answer
         advice = answer.advice
@@ -371,6 +384,7 @@ class Accountant:
         """Say an order. If the bus does not take it now, it is said again by the clock: what was recorded stands."""
         try:
             await self._bus.say(HOST_CMD, order, msg_id=f"{order.dispatch}.{order.fence}.{order.step}")
+            self._tally.add(ORDERS_SAID, tag(order.order))
             log("order.said", dispatch=order.dispatch, step=order.step, host=order.host)
         except Unavailable as error:
             self._said[order.dispatch, order.step].last_ms -= self._pace.again_ms

@@ -4,7 +4,10 @@ import secrets
 
 from tocsin.bus.nats_bus import connect
 from tocsin.contract.ids import WorkspaceId
+from tocsin.contract.metrics import STORE_CONNECTIONS
+from tocsin.contract.tally import Tally
 from tocsin.runtime.clock import SystemClock
+from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
 from tocsin.sorter import service
 from tocsin.sorter.settings import SorterSettings
@@ -20,11 +23,14 @@ def new_birth() -> str:
 async def main() -> None:
     """Be the sorter of one workspace until cancelled."""
     settings = SorterSettings()
+    links = Tally(STORE_CONNECTIONS)
     async with (
+        metered("sorter", settings) as meter,
         connect(settings.nats_url, name="sorter", state=settings.state) as bus,
-        open_store(settings.redis_url, settings.state) as redis,
+        open_store(settings.redis_url, settings.state, links) as redis,
     ):
-        await service.run(bus, ListStore(redis), SystemClock(), WorkspaceId(settings.workspace), new_birth, settings.pace)
+        meter.add(bus.samples, links.samples)
+        await service.run(bus, ListStore(redis), SystemClock(), WorkspaceId(settings.workspace), new_birth, settings.pace, meter.add)
 
 
 if __name__ == "__main__":

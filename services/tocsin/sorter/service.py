@@ -6,15 +6,18 @@ been overtaken and stands by, with the order at hand, until a difference stands 
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from tocsin.bus.bus import Bus, Heard, Overtaken, Unavailable
+from tocsin.contract import metrics
 from tocsin.contract.ids import WorkspaceId, WorktreeId
 from tocsin.contract.messages import AttentionRaised, PaneStatus, Row, WorktreeKnown, WorktreesSorted
 from tocsin.contract.subjects import ATTENTION_RAISED, PANE_STATUS, WORKTREE_KNOWN, WORKTREE_MOVED, WORKTREE_SORTED
+from tocsin.contract.tally import Sample, Source, Tally, by_word
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
 from tocsin.sorter.core.bell import DWELL_MS
@@ -32,6 +35,9 @@ PATIENCE_MS_MAX = 60_000
 
 SAVE_S_MAX = 1.0
 """Longest wait for the store at the end."""
+
+TIMED_MAX = 1_000
+"""Hooks between two lists whose way is timed; of more than that the latest ones stand for all."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,16 @@ class Sorter:
         self._patience_ms = self.pace.patience_ms
         self._unsaved: Edition | None = None
         self._saved_at = clock.awake_ms() - self.pace.save_ms
+        self._tally = Tally(metrics.LISTS, metrics.ATTENTION_RAISED)
+        self._on_the_way: deque[int] = deque(maxlen=TIMED_MAX)  # when hooks came that the next list will show (UTC ms)
+
+    def samples(self) -> Iterator[Sample]:
+        """What this one has said, and the list that stands."""
+        yield from self._tally.samples()
+        yield Sample(metrics.LEASE, (), self.role is Role.ACTIVE)
+        if self._edition is not None:
+            yield Sample(metrics.LIST_VERSION, (), self._edition.version)
+            yield from by_word(metrics.ROWS, (str(row.attention_class) for row in self._edition.rows.values()))
 
     # ------------------------------------------------------------ hearing
 
@@ -114,7 +130,9 @@ class Sorter:
         # What is overdue was due before this was heard.
         self._board.expire(awake_ms)
         for heard in batch:
-            self._board.hear_status(heard.body, now_ms, awake_ms)
+            came_ms = self._board.hear_status(heard.body, now_ms, awake_ms)
+            if came_ms is not None and self.role is Role.ACTIVE:
+                self._on_the_way.append(came_ms)
         if not batch:
             self._hear_end(PANE_STATUS.name)
 
@@ -258,6 +276,7 @@ class Sorter:
                 return self._clock.awake_ms()
             if self._must_say:
                 return self._clock.awake_ms() + self.pace.settle_ms
+        self._on_the_way.clear()  # what is not on record now changed nothing that is shown
         if self._rings:
             await self._ring()
         return self._board.bell.due()
@@ -285,6 +304,9 @@ class Sorter:
             return
         self._said_at = awake_ms
         self._on_record(edition, seq)
+        self._tally.add(metrics.LISTS)
+        while self._on_the_way:
+            self._tally.time(metrics.CHAIN, max(0, self._clock.now_ms() - self._on_the_way.popleft()) / 1000)
         if before.version:
             # A reader that misses it finds a gap in the versions, and asks for the list.
             with contextlib.suppress(Unavailable):
@@ -303,6 +325,7 @@ class Sorter:
             # A prompt that was answered while the bus was away needs nobody any more.
             if self._board.bell.has_rung(ring.pane):
                 await self._bus.say(ATTENTION_RAISED, ring.said)
+                self._tally.add(metrics.ATTENTION_RAISED, ring.said.cause)
                 log("bell.rang", worktree=ring.said.worktree, pane=ring.said.pane, cause=ring.said.cause.value)
             self._rings.pop(0)
 
@@ -345,6 +368,7 @@ class Sorter:
             self._board.bell.take_back(ring.pane, ring.before, self._clock.now_ms(), self._clock.awake_ms())
             self._board.touch(ring.pane)
         self._rings.clear()
+        self._on_the_way.clear()
         self.role = Role.STANDBY
         log("sorter.standing_by")
 
@@ -384,9 +408,13 @@ class Sorter:
         return not any(differs(shown.get(one), rows.get(one), but=("active_at", "rang")) for one in self._unsaid)
 
 
-async def run(bus: Bus, store: Store, clock: Clock, workspace: WorkspaceId, new_birth: Callable[[], str], pace: Pace | None = None) -> None:
-    """Keep one workspace's list true, until cancelled."""
+async def run(
+    bus: Bus, store: Store, clock: Clock, workspace: WorkspaceId, new_birth: Callable[[], str], pace: Pace | None = None,
+    show: Callable[[Source], None] = lambda source: None,
+) -> None:  # fmt: skip
+    """Keep one workspace's list true, until cancelled. `show` is told what has numbers to show."""
     sorter = Sorter(bus, store, clock, workspace, new_birth, pace)
+    show(sorter.samples)
     news = asyncio.Event()
 
     async def hear_statuses() -> None:

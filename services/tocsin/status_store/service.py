@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -10,12 +10,14 @@ from tocsin.bus.bus import Bus, Heard, Reading
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.ids import DEFAULT_WORKSPACE
 from tocsin.contract.messages import Body, Evidence, HookReported, PaneSeen, PaneStatus, PaneTitled, State
+from tocsin.contract.metrics import HOOKS_DEDUPLICATED, HOOKS_LATE, LEASE, PANES
 from tocsin.contract.subjects import HOOK_REPORTED, PANE_SEEN, PANE_STATUS, PANE_TITLED
+from tocsin.contract.tally import Sample, by_word
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
 from tocsin.status_store.core.binding import Place
 from tocsin.status_store.core.board import Board, earlier
-from tocsin.status_store.core.pane import Moment, Pane, change, status
+from tocsin.status_store.core.pane import Moment, Pane, change, state_of, status
 from tocsin.status_store.store import GAP_MS, PaneStore, Position
 from tocsin.store.fenced import RENEW_S, Fenced, Lease, Wiped
 
@@ -40,6 +42,17 @@ class StatusStore:
         self._bus = bus
         self._store = store
         self._clock = clock
+        self._term: Term | None = None
+        self._repeated = self._late = 0  # of terms that are over
+
+    def samples(self) -> Iterator[Sample]:
+        """Whether this one is at work, and then the panes as they stand."""
+        term = self._term
+        yield Sample(LEASE, (), term is not None)
+        yield Sample(HOOKS_DEDUPLICATED, (), self._repeated + (term.board.repeated if term is not None else 0))
+        yield Sample(HOOKS_LATE, (), self._late + (term.board.late if term is not None else 0))
+        if term is not None:
+            yield from by_word(PANES, (state_of(pane)[0] for pane in term.board.panes.values()))
 
     async def run(self) -> None:
         """Be the active one whenever the lease is free, until cancelled."""
@@ -49,7 +62,7 @@ class StatusStore:
                 lease = await self._store.take(uuid4().hex, self._clock.now_ms())
                 if lease is not None:
                     log("lease.taken", fence=lease.fence)
-                    async with Term(self._bus, self._store, self._clock, lease, heard_ms) as term:
+                    async with Term(self._bus, self._store, self._clock, lease, heard_ms) as term, self._shown(term):
                         await term.serve()
             except Fenced:
                 log("lease.lost", "warning")
@@ -58,6 +71,16 @@ class StatusStore:
             except Unavailable as error:
                 log("store.unavailable", "warning", reason=str(error))
             await asyncio.sleep(RENEW_S)
+
+    @contextlib.asynccontextmanager
+    async def _shown(self, term: "Term") -> AsyncIterator[None]:
+        self._term = term
+        try:
+            yield
+        finally:
+            self._term = None
+            self._repeated += term.board.repeated
+            self._late += term.board.late
 
 
 class Term:
@@ -69,7 +92,7 @@ class Term:
         self._clock = clock
         self._lease = lease
         self._heard_ms = heard_ms
-        self._board = Board()
+        self.board = Board()
         self._position = Position("", 0)
         self._inbox: asyncio.Queue[Input] = asyncio.Queue(INBOX_MAX)
         self._refill = False
@@ -109,10 +132,10 @@ class Term:
         log_birth = await self._bus.birth(HOOK_REPORTED)
         is_same_log = loaded.position.log == log_birth
         # A new log counts from one again: sequences of the old one say nothing about it.
-        self._board = Board(loaded.panes if is_same_log else [change(pane, seq=0) for pane in loaded.panes])
+        self.board = Board(loaded.panes if is_same_log else [change(pane, seq=0) for pane in loaded.panes])
         self._position = loaded.position if is_same_log else Position(log_birth, 0)
         if loaded.panes and (loaded.gap or not is_same_log):
-            self._board.restore()
+            self.board.restore()
         elif loaded.gap:
             # The store is empty: the log tells what was, and nothing tells what has become of it since.
             self._memory_end = await self._bus.end(HOOK_REPORTED)
@@ -148,12 +171,12 @@ class Term:
                 for heard in batch.heard:
                     self._apply(heard)
             now = self._now()
-            self._board.pass_time(now)
+            self.board.pass_time(now)
             if now.awake_ms >= forget_at:
                 forget_at = now.awake_ms + FORGET_EVERY_S * 1000
-                for place in self._board.forgettable(now.at_ms):
-                    self._board.forget(place)
-            changed, dropped = self._board.take_changes()
+                for place in self.board.forgettable(now.at_ms):
+                    self.board.forget(place)
+            changed, dropped = self.board.take_changes()
             await self._write(changed, dropped)
             await self._say(changed, dropped)
             if self._bus.returns != self._returns:
@@ -161,7 +184,7 @@ class Term:
 
     async def _take(self) -> list[Input]:
         """All that is there; waits for something, or until a limit passes."""
-        due_ms = self._board.due_ms()
+        due_ms = self.board.due_ms()
         wait_s = FORGET_EVERY_S if due_ms is None else max(0.0, (due_ms - self._clock.awake_ms()) / 1000)
         try:
             async with asyncio.timeout(min(wait_s, FORGET_EVERY_S)):
@@ -177,29 +200,29 @@ class Term:
             case HookReported() as event:
                 if heard.seq > self._memory_end:
                     self._end_memory()
-                self._board.hear(event, heard.seq, earlier(self._now(), event.at_ms))
+                self.board.hear(event, heard.seq, earlier(self._now(), event.at_ms))
                 self._position = Position(self._position.log, heard.seq)
                 if heard.seq == self._memory_end:
                     self._end_memory()
             case PaneSeen() as seen:
-                self._board.seen(seen, self._now())
+                self.board.seen(seen, self._now())
             case PaneTitled() as titled:
-                known = set(self._board.unknown_glyphs)
-                self._board.titled(titled, self._now())
-                for glyph in self._board.unknown_glyphs - known:
+                known = set(self.board.unknown_glyphs)
+                self.board.titled(titled, self._now())
+                for glyph in self.board.unknown_glyphs - known:
                     log("title.glyph_unknown", "warning", glyph=f"U+{ord(glyph):04X}")
 
     def _end_memory(self) -> None:
         if self._memory_end:
             self._memory_end = 0
-            self._board.restore(self._loaded_ms - GAP_MS)
+            self.board.restore(self._loaded_ms - GAP_MS)
 
     async def _write(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
         """Store until it is stored: what was decided is never dropped. Raises Fenced."""
         while True:
             try:
                 if self._refill:
-                    changed, self._refill = list(self._board.panes.values()), False
+                    changed, self._refill = list(self.board.panes.values()), False
                 await self._store.write(self._lease, changed, dropped, self._position, self._now())
                 return
             except Wiped:
@@ -243,8 +266,8 @@ class Term:
 
     async def _say_all_again(self) -> None:
         self._births[PANE_STATUS.name] = await self._bus.birth(PANE_STATUS)
-        self._board.take_changes()
-        await self._say(list(self._board.panes.values()), ())
+        self.board.take_changes()
+        await self._say(list(self.board.panes.values()), ())
 
 
 def over(place: Place, now_ms: int) -> PaneStatus:

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from tocsin.bus.bus import Bus, Unavailable
@@ -19,8 +19,10 @@ from tocsin.contract.hosting import (
     TypePointer,
 )
 from tocsin.contract.ids import token
+from tocsin.contract.metrics import ORDERS_TAKEN, tag
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.subjects import HOST_CMD
+from tocsin.contract.tally import Sample
 from tocsin.pane_host.core.steps import LAST, Step, expired
 from tocsin.pane_host.hands.cleaning import Cleaner
 from tocsin.pane_host.hands.ending import Ender
@@ -66,6 +68,10 @@ class Hands:
         )
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[tuple[str, int, str], tuple[Order, asyncio.Task[None]]] = {}
+
+    def samples(self) -> Iterator[Sample]:
+        """What was ordered, and what came of it."""
+        return self.tools.telling.tally.samples()
 
     async def run(self) -> None:
         """Work until cancelled. What an earlier life has left undone comes first."""
@@ -128,6 +134,7 @@ class Hands:
                 self.tools.telling.again(known, number)
             return
         page = self.tools.journal.open(command)
+        self.tools.telling.tally.add(ORDERS_TAKEN, tag(command.order))
         log("order.taken", dispatch=command.dispatch, fence=command.fence, step=command.step, order=type(command.order).__name__)
         if expired(command, self.tools.clock.now_ms()):
             Order(self.tools, page).tell(Saw.EXPIRED, detail="it was too old when it was read")

@@ -4,8 +4,10 @@ import asyncio
 from collections import deque
 
 from tocsin.bus.bus import Bus, Unavailable
-from tocsin.contract.hosting import HostFact
+from tocsin.contract.hosting import HostFact, Saw
+from tocsin.contract.metrics import HOST_FACTS, ORDERS_REFUSED, ORDERS_TAKEN, TYPING_HELD, tag
 from tocsin.contract.subjects import HOST_FACT
+from tocsin.contract.tally import Tally
 from tocsin.pane_host.core.steps import fact_id
 from tocsin.pane_host.hands.journal import Page
 from tocsin.runtime.logs import log
@@ -22,12 +24,21 @@ class Telling:
         self._more = asyncio.Event()
         self._said = asyncio.Condition()
         self._away = False
+        self.tally = Tally(ORDERS_TAKEN)
 
     def tell(self, page: Page, fact: HostFact) -> int:
         """Have a fact said; returns its number in its order."""
         number = page.fact(fact)
+        self._count(page, fact)
         self.again(page, number)
         return number
+
+    def _count(self, page: Page, fact: HostFact) -> None:
+        self.tally.add(HOST_FACTS, tag(page.account.order.order), fact.saw)
+        if fact.saw in (Saw.TYPE_HELD, Saw.PROMPT_LEFT):
+            self.tally.add(TYPING_HELD, fact.code or "")
+        elif fact.saw is Saw.REFUSED:
+            self.tally.add(ORDERS_REFUSED, fact.code or "")
 
     def again(self, page: Page, number: int) -> None:
         """Have a noted fact said, whether or not it was said before."""

@@ -59,15 +59,16 @@ class Board:
 
     # ------------------------------------------------------------ hearing
 
-    def hear_status(self, status: PaneStatus, now_ms: int, awake_ms: int) -> None:
-        """A pane's status, new or again."""
+    def hear_status(self, status: PaneStatus, now_ms: int, awake_ms: int) -> int | None:
+        """A pane's status, new or again. Returns when the hook came that is new in it (UTC ms); None when none is, or it was spooled."""
         key = pane_key(status.host, status.pane)
         before = self._statuses.get(key)
         if status.workspace != self._workspace:
             if before is not None:
                 self._drop(key)
-            return
-        if before is None or before.updated_ms != status.updated_ms:
+            return None
+        is_news = before is None or before.updated_ms != status.updated_ms
+        if is_news:
             self._fresh_until[key] = until(STALE_AFTER_MS, status.updated_ms, now_ms, awake_ms)
         self._statuses[key] = status
         if before is None or before.cwd != status.cwd:
@@ -75,6 +76,8 @@ class Board:
                 self._places.leave(key, before.host, before.cwd or "")
             self._places.stay(key, status.host, status.cwd or "")
         self._place(key)
+        is_spooled = status.late != (before.late if before is not None else 0)
+        return status.updated_ms if is_news and status.hooked and not is_spooled else None
 
     def hear_worktree(self, known: WorktreeKnown, now_ms: int, awake_ms: int) -> None:
         """A worktree, new or again, or its removal."""

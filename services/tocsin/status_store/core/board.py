@@ -28,6 +28,10 @@ class Board:
     def __init__(self, panes: Iterable[Pane] = ()) -> None:
         self.panes: dict[Place, Pane] = {}
         self.nested = 0
+        self.repeated = 0
+        """Events that were delivered twice, and counted once."""
+        self.late = 0
+        """Events that came out of a spool."""
         self.unknown_glyphs: set[str] = set()
         self._binding = Binding()
         self._changed: dict[Place, None] = {}
@@ -50,7 +54,10 @@ class Board:
         if pane is None:
             host, name = bound.place
             pane = Pane(host=host, pane=name)
-        self._put(hear(evidence.pass_time(pane, moment), bound.event, moment, seq))
+        heard = hear(evidence.pass_time(pane, moment), bound.event, moment, seq)
+        self.repeated += heard.repeated - pane.repeated
+        self.late += heard.late - pane.late
+        self._put(heard)
         return bound.place
 
     def titled(self, message: PaneTitled, now: Moment) -> None:

@@ -75,7 +75,7 @@ def hear(pane: Pane, event: HookReported, moment: Moment, seq: int) -> Pane:
     identity = _identity(event)
     stamp = stamp_of(event)
     if _is_repeated(pane, event, identity, stamp):
-        return change(pane, seq=seq)
+        return change(pane, seq=seq, repeated=pane.repeated + 1)
     if event.session != pane.session and not event.child:
         is_known = pane.session is not None and event.kind is not Kind.SESSION_STARTED
         if is_known and (event.session in pane.past_sessions or event.kind not in MOVES_IN):

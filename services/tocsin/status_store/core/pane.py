@@ -147,6 +147,7 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompts_opened: int = 0
     prompts_closed: int = 0
     late: int = 0
+    repeated: int = 0  # events that were delivered twice
 
     # the terminal
     live: bool | None = None
