@@ -23,6 +23,7 @@ from tocsin.contract.messages import (
     WorktreesSorted,
 )
 from tocsin.contract.run import Receipt, RunCommand, RunRecorded
+from tocsin.contract.telemetry import TelemetryCounted
 
 B = TypeVar("B", bound=Body)
 
@@ -137,6 +138,11 @@ ATTENTION_RAISED = Subject(
     said_by=(Party.SORTER,), heard_by=(Party.CONSOLE, Party.ANYONE), kept=Kept.NOT,
     about="A worktree has begun to need a person; once per prompt.",
 )  # fmt: skip
+TELEMETRY_COUNTED = Subject(
+    "telemetry.counted", TelemetryCounted, ("workspace",),
+    said_by=(Party.CONSOLE,), heard_by=(Party.ANYONE,), kept=Kept.NOT,
+    about="How full the classes of the list are, what moves into the first, and who leaves its order. No ids or paths.",
+)  # fmt: skip
 RUN_CMD = Subject(
     "run.cmd", RunCommand, ("run",),
     said_by=(Party.COMMAND, Party.PANE_HOST, Party.CONSOLE), heard_by=(Party.DISPATCHER,), kept=Kept.NOT, answer=Receipt,
@@ -207,6 +213,7 @@ SUBJECTS: Mapping[str, Subject[Body]] = MappingProxyType(
             WORKTREE_SORTED,
             WORKTREE_MOVED,
             ATTENTION_RAISED,
+            TELEMETRY_COUNTED,
             RUN_CMD,
             RUN_EVENT,
             MAIL_CMD,

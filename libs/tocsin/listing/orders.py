@@ -9,8 +9,10 @@ from tocsin.listing.names import name_key
 SMART = "smart"
 """The order that is kept, in which rows are published."""
 
+RECENT = "recent"
+
 KEYS: Mapping[str, Callable[[Row], Any]] = {
-    "recent": lambda row: (-row.active_at, name_key(row.name), row.id),
+    RECENT: lambda row: (-row.active_at, name_key(row.name), row.id),
     "oldest-first": lambda row: (row.active_at, name_key(row.name), row.id),
     "name": lambda row: (name_key(row.name), row.id),
 }
