@@ -15,11 +15,11 @@ from builders import NOW_MS
 from support import Deadline
 from tmux_server import TmuxServer
 from tocsin.bus.nats_bus import connect
-from tocsin.cli.reading import age
 from tocsin.cli.watch import Settled
 from tocsin.contract.messages import Evidence, PaneRow, Row, State, WorktreesSorted
 from tocsin.contract.refusals import Refusal
 from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.listing.age import age
 from tocsin.listing.find import choose, grade, resolve
 from tocsin.runtime.selecting import selection
 

@@ -1,8 +1,10 @@
 """What the README shows works as it stands there."""
 
+import ast
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +17,10 @@ from support import Deadline
 from tocsin.cli.main import VERBS
 from tocsin.runtime import instance
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+EXAMPLES = ROOT / "examples"
+NODE_CLIENT = "@nats-io/transport-node@3.4.0"
 
 
 @pytest.fixture
@@ -38,10 +43,28 @@ def home(tmp_path):
     up.wait(30)
 
 
-def test_the_subscriber_gets_the_last_list_on_connect_and_every_change_after_it(home):
-    folder, environment, state, reached = home
+def in_python(folder: Path) -> list[str]:
+    """The README's own text."""
     code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
     assert len(code.strip().splitlines()) <= 14
+    return [sys.executable, "-u", "-c", code]
+
+
+def in_node(folder: Path) -> list[str]:
+    """The example with the package that its head tells to install."""
+    example = folder / "node" / "subscriber.mjs"
+    example.parent.mkdir()
+    shutil.copy(EXAMPLES / example.name, example)
+    subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", NODE_CLIENT], cwd=example.parent, check=True, capture_output=True
+    )
+    return ["node", str(example)]
+
+
+@pytest.mark.parametrize("example", [in_python, in_node])
+def test_the_subscriber_gets_the_last_list_on_connect_and_every_change_after_it(home, example):
+    folder, environment, state, reached = home
+    command = example(folder)
 
     def report(event: str, session: str) -> None:
         cwd = folder / session
@@ -64,11 +87,11 @@ def test_the_subscriber_gets_the_last_list_on_connect_and_every_change_after_it(
     for _ in Deadline(20, "the first is listed"):
         if names() == ["first"]:
             break
-    subscriber = subprocess.Popen([sys.executable, "-u", "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+    subscriber = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
-        assert subscriber.stdout.readline() == "['first']\n", "the list as it stands"
+        assert ast.literal_eval(subscriber.stdout.readline()) == ["first"], "the list as it stands"
         report("Stop", "second")
-        assert subscriber.stdout.readline() == "['second', 'first']\n", "and the change"
+        assert ast.literal_eval(subscriber.stdout.readline()) == ["second", "first"], "and the change"
     finally:
         subscriber.kill()
         subscriber.wait()

@@ -125,12 +125,12 @@ WORKTREE_KNOWN = Subject(
 )  # fmt: skip
 WORKTREE_SORTED = Subject(
     "worktree.sorted", WorktreesSorted, ("workspace",),
-    said_by=(Party.SORTER,), heard_by=(Party.CONSOLE, Party.ANYONE), kept=Kept.LATEST,
+    said_by=(Party.SORTER,), heard_by=(Party.CONSOLE, Party.PANE_HOST, Party.ANYONE), kept=Kept.LATEST,
     about="The ranked list: which worktree needs a person, and why.",
 )  # fmt: skip
 WORKTREE_MOVED = Subject(
     "worktree.moved", WorktreesMoved, ("workspace",),
-    said_by=(Party.SORTER,), heard_by=(Party.ANYONE,), kept=Kept.NOT,
+    said_by=(Party.SORTER,), heard_by=(Party.PANE_HOST, Party.ANYONE), kept=Kept.NOT,
     about="What differs between two consecutive lists.",
 )  # fmt: skip
 ATTENTION_RAISED = Subject(

@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 
 from tocsin.contract.refusals import Code, Refusal
-
-DEFAULT_STATE = Path.home() / ".local" / "state" / "tocsin"
+from tocsin.runtime.folder import state_folder as state_folder  # whoever knows instances finds the folder here
 
 ID = "id"
 LOCK = "lock"
@@ -192,11 +191,6 @@ def create_private(path: Path, data: bytes) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise why(error, path) from error
-
-
-def state_folder(given: str | Path | None = None) -> Path:
-    """The real path of the state folder: `--state`, else TOCSIN_STATE, else the default. It need not exist."""
-    return Path(given or os.environ.get("TOCSIN_STATE") or DEFAULT_STATE).expanduser().resolve()
 
 
 def make_folder(state: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-DEFAULT_STATE = Path.home() / ".local" / "state" / "tocsin"
+from tocsin.runtime.folder import DEFAULT_STATE
 
 
 def _split(value: object) -> object:

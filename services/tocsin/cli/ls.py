@@ -11,6 +11,7 @@ from tocsin.cli import reading
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.messages import Evidence, Row, WorktreesSorted
 from tocsin.contract.refusals import Refusal
+from tocsin.listing.age import age
 from tocsin.listing.explain import CLASS_WORDS
 from tocsin.listing.find import clean
 from tocsin.listing.plain import plain
@@ -70,7 +71,7 @@ def cells(row: Row, now_ms: int, with_host: bool) -> tuple[str, ...]:
                 CLASS_WORDS[row.attention_class],
                 f"{row.name} ({row.host})" if with_host else row.name,
                 (row.branch or "") + ("*" if row.dirty else ""),
-                reading.age(moment, now_ms) if moment else "",
+                age(moment, now_ms) if moment else "",
                 row.reason + MARKS[row.evidence],
                 ", ".join(agents),
             ),

@@ -13,15 +13,18 @@ import importlib
 import json
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from tocsin.contract.refusals import Code, Refusal
+if TYPE_CHECKING:
+    from tocsin.contract.refusals import Refusal
+
 
 VERBS = {
     "up": "start everything on this machine and show where the list is",
     "down": "stop what `up` started",
     "ls": "the ranked list, once",
     "watch": "the ranked list, live in this terminal",
+    "line": "the list in one line, for tmux, a prompt or a status line",
     "why": "why a worktree stands where it stands, or above another",
     "jump": "find a worktree and select its tmux pane",
     "open": "the page, in your browser",
@@ -57,24 +60,37 @@ VERBS = {
 DONE, WANTING, USAGE, REFUSED, AWAY = range(5)
 
 
-AWAY_CODES = frozenset({Code.UNAVAILABLE, Code.NO_LIST, Code.NOT_RUNNING, Code.OTHER_VERSION})
-"""Refusals of a machinery that does not answer: exit code AWAY."""
-
-
 def module_of(verb: str) -> str:
     """The module that does `verb`."""
     return f"tocsin.cli.{verb.replace('-', '_')}"
 
 
-def refuse(refusal: Refusal, as_json: bool = False) -> int:
+def refuse(refusal: "Refusal", as_json: bool = False) -> int:
     """Say on stderr why nothing was done and what to do next; returns the exit code."""
+    from tocsin.contract.refusals import Code
+
+    # The machinery does not answer; all others are an answer.
+    away = {Code.UNAVAILABLE, Code.NO_LIST, Code.NOT_RUNNING, Code.OTHER_VERSION}
     if as_json:
         print(json.dumps(refusal.public()), file=sys.stderr)
     else:
         print(f"tocsin: {refusal.message}", file=sys.stderr)
         for step in refusal.advice.next:
             print(f"  next: {step}", file=sys.stderr)
-    return AWAY if refusal.code in AWAY_CODES else REFUSED
+    return AWAY if refusal.code in away else REFUSED
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that costs as much as all else that a quick verb does."""
+
+    def __init__(self, option_strings: Sequence[str], **options: Any) -> None:
+        super().__init__(option_strings, nargs=0, default=argparse.SUPPRESS, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"tocsin {version('tocsin')}")
+        parser.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,11 +100,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return REFUSED
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="tocsin", description="Which of your coding agents needs you now?")
-    parser.add_argument("--version", action="version", version=f"tocsin {version('tocsin')}")
+    parser.add_argument("--version", action=_Version, help="say which version this is, and end")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb, about in VERBS.items():
+    first = words[0] if words else ""
+    # Of thirty verbs only the one that is asked for is prepared: the others are for the list of all.
+    for verb, about in {first: VERBS[first]}.items() if first in VERBS else VERBS.items():
         one = verbs.add_parser(verb, help=about, description=about[0].upper() + about[1:] + ".")
-        if words[:1] == [verb]:
+        if verb == first:
             importlib.import_module(module_of(verb)).arguments(one)
     args = parser.parse_args(words)
     try:

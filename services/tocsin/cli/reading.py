@@ -104,15 +104,6 @@ async def _awaited(work: Awaitable[int]) -> int:
     return await work
 
 
-def age(from_ms: int, now_ms: int) -> str:
-    """How long ago, in one unit: 8s, 12m, 3h, 5d."""
-    seconds = max(0, now_ms - from_ms) // 1000
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
-
-
 def time_of(moment_ms: int) -> str:
     """A moment as this machine's clock shows it; with its date when it is not today's."""
     local = time.localtime(moment_ms / 1000)

@@ -11,6 +11,7 @@ from tocsin.contract.ids import HostId, WorkspaceId
 from tocsin.contract.subjects import PANE_SEEN, PANE_TITLED, WORKTREE_KNOWN
 from tocsin.pane_host.core.facts import Speaker
 from tocsin.pane_host.git import Git
+from tocsin.pane_host.glances import Glances
 from tocsin.pane_host.hands.wiring import hands_of
 from tocsin.pane_host.last_values import LastValues
 from tocsin.pane_host.memory import new_life, of_this_boot, recall
@@ -71,6 +72,7 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path) -> Pane
         worktrees=Worktrees(git, clock, speaker.host, speaker.workspace, home),
         known_worktrees=known_worktrees,
         spool=Spool(state, clock),
+        glances=Glances(bus, clock, speaker.workspace, state),
         configured=settings.listed(settings.repositories),
     )
     host.hands = hands_of(bus, host, residents, seen, settings, state)

@@ -21,6 +21,7 @@ from tocsin.pane_host.core.facts import Speaker
 from tocsin.pane_host.core.follow import Wanted, wanted
 from tocsin.pane_host.core.pace import wait_ms
 from tocsin.pane_host.git import Git
+from tocsin.pane_host.glances import Glances
 from tocsin.pane_host.last_values import Family, LastValues
 from tocsin.pane_host.spool import Away, Spool
 from tocsin.pane_host.terminals import Terminals
@@ -74,6 +75,7 @@ class PaneHost:
     worktrees: Worktrees
     known_worktrees: Family[WorktreeKnown]
     spool: Spool
+    glances: Glances
     configured: tuple[str, ...] = ()
     hands: "Beside | None" = None
     """What acts on what the eyes see; ends with them."""
@@ -102,6 +104,7 @@ class PaneHost:
             loops.create_task(self._examine_worktrees())
             loops.create_task(self._deliver_spool())
             loops.create_task(self._tell_sight())
+            loops.create_task(self.glances.run())
             if self.hands is not None:
                 loops.create_task(self.hands.run())
 
