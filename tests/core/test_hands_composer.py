@@ -32,6 +32,21 @@ BY_NAME = {(one["agent"], one["label"]): Screen(tuple(one["rows"]), one["x"], on
 AGENTS = sorted({agent for agent, _ in BY_NAME})
 
 
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("wide, after a turn", ""),
+        ("wide, draft", "hello draft"),
+        ("wide, long draft", "hello draft" + " and a much longer one " * 9),
+    ],
+)
+def test_what_stands_beside_a_composer_is_no_part_of_it(label, text):
+    """On a wide terminal opencode writes its folder and branch to the right of its composer, in the same rows."""
+    shown = read_composer("opencode", BY_NAME["opencode", label]).text
+    assert shown is not None
+    assert shown.split() == text.split()
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("label", ["empty", "after a turn"])
 def test_an_empty_composer_is_recognised(agent, label):

@@ -70,6 +70,7 @@ class Look:
     above: str = ""
     below: str = ""
     placeholder: str = ""  # what its first row shows behind the sign when it is empty
+    edge: str = ""  # the row below it begins with that, and is as wide as it is
     gutter: str = ""  # every row of it begins with that; an empty row stands above the text, an empty one and the model's name below
     unasked: str = ""  # the sign in its mode that approves everything by itself
     collapsed: str = ""  # how it shows a long pasted text; the groups `lines`, `more` or `chars` count it
@@ -88,7 +89,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
             unasked=" *",
             collapsed=r"\[Pasted Text: (?:(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]",
         ),
-        "opencode": Look("", gutter="┃", collapsed=r"\[Pasted ~(?P<lines>\d+) lines\]"),
+        "opencode": Look("", gutter="┃", edge="╹", collapsed=r"\[Pasted ~(?P<lines>\d+) lines\]"),
         "pi": Look("", "─", "─", collapsed=r"\[paste #\d+ (?:\+(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]"),
         "qwen": Look(
             ">",
@@ -226,7 +227,10 @@ def _behind_gutter(screen: Screen, look: Look) -> tuple[str, ...] | None:
         first -= 1
     while behind(last + 1) is not None:
         last += 1
-    rows = [behind(at) for at in range(first, last + 1)]
+    edge = plain(screen.rows[last + 1]).lstrip() if last + 1 < len(screen.rows) else ""
+    width = len(edge) - len(look.gutter) if edge.startswith(look.edge) else None
+    # On a wide terminal something else stands to the right of the composer, which is as wide as its lower edge.
+    rows = [text[:width].rstrip() if (text := behind(at)) is not None else None for at in range(first, last + 1)]
     if len(rows) < 4 or None in rows or rows[0] or rows[-2] or not rows[-1]:
         return None
     return tuple(row or "" for row in rows[1:-2])
