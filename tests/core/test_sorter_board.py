@@ -381,3 +381,14 @@ class ArrivalDoesNotMatter(RuleBasedStateMachine):
 
 ArrivalDoesNotMatter.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
 TestArrivalDoesNotMatter = ArrivalDoesNotMatter.TestCase
+
+
+def test_each_hook_of_a_pane_that_stays_where_it_is_tells_when_it_came():
+    board = Board("default", NOW_MS)
+    path = "/repo"
+    known = WorktreeKnown(worktree=worktree_id("h", path), workspace="default", host="h", path=path, name="repo", at_ms=NOW_MS)
+    board.hear_worktree(known, NOW_MS, NOW_MS)
+    for came_ms in (NOW_MS, NOW_MS + 1, NOW_MS + 2):
+        status = a_status(host="h", cwd=path, since_ms=NOW_MS, updated_ms=came_ms, hooked=True)
+        assert board.hear_status(status, came_ms, came_ms) == came_ms
+        assert board.hear_status(status, came_ms, came_ms) is None, "said again, it is no news"

@@ -37,9 +37,9 @@ def test_a_pane_leaves_the_class_of_its_hook_one_millisecond_after_the_limit():
     index.put_pane("w1", Pane("p1", a_hook(fresh_until=1_000)))
     assert index.due() == 1_001
     index.expire(1_000)
-    assert index.attention("w1").attention_class == 1
+    assert index.placed("w1").attention.attention_class == 1
     index.expire(1_001)
-    assert index.attention("w1").attention_class == 4
+    assert index.placed("w1").attention.attention_class == 4
     assert index.due() is None
 
 
@@ -59,7 +59,7 @@ def test_time_never_goes_back():
     index.expire(1_001)
     index.expire(500)
     index.put_pane("w1", Pane("p1", a_hook(fresh_until=1_000)))
-    assert index.attention("w1").attention_class == 4
+    assert index.placed("w1").attention.attention_class == 4
 
 
 def test_a_busy_pane_does_not_fill_the_heap():
@@ -143,7 +143,7 @@ class IndexEqualsFullSort(RuleBasedStateMachine):
 
     @invariant()
     def equal(self):
-        assert [(name, self.index.attention(name)) for name in self.index.order()] == self.full_sort(self.now)
+        assert [(name, self.index.placed(name).attention) for name in self.index.order()] == self.full_sort(self.now)
 
 
 IndexEqualsFullSort.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

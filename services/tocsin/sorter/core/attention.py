@@ -6,8 +6,9 @@ Source: README, decisions 3 and 5; the seed's "per-worktree resolution".
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from tocsin.contract.messages import AttentionClass, State
 from tocsin.sorter.core.title import Title, read_attention
@@ -19,8 +20,7 @@ NEEDS_YOU = frozenset({State.BLOCKED, State.WAITING})
 """States in which a standing prompt waits for a person."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True):
     """What a pane's agent last said by its hooks, reduced to what the order needs. Times may be any number, also none at all."""
 
     state: State
@@ -30,8 +30,7 @@ class Hook:
     prior_ms: float | None = None  # UTC: its latest earlier moment of attention, see prior_attention()
 
 
-@dataclass(frozen=True, slots=True)
-class Pane:
+class Pane(msgspec.Struct, frozen=True):
     """One pane as the order sees it. `id` is unique over all hosts."""
 
     id: str
@@ -87,17 +86,21 @@ def attend(pane: Pane, activity_ms: float, now: float) -> Attention:
     return IDLE if claimed is None else Attention(*claimed, pane.id)
 
 
-def attention(panes: Iterable[Pane], activity_ms: float, now: float) -> Attention:
-    """What a worktree asks for: the smallest class of its panes and the latest moment within it, whatever their order."""
+def strongest(found: Iterable[Attention]) -> Attention:
+    """What the panes of a worktree together ask for: the smallest class and the latest moment within it, whatever their order."""
     best = IDLE
-    for pane in panes:
-        found = attend(pane, activity_ms, now)
-        if found.pane is None or found.attention_class > best.attention_class:
+    for one in found:
+        if one.pane is None or one.attention_class > best.attention_class:
             continue
         if (
-            found.attention_class < best.attention_class
-            or found.at_ms > best.at_ms
-            or (found.at_ms == best.at_ms and (best.pane is None or found.pane < best.pane))
+            one.attention_class < best.attention_class
+            or one.at_ms > best.at_ms
+            or (one.at_ms == best.at_ms and (best.pane is None or one.pane < best.pane))
         ):
-            best = found
+            best = one
     return best
+
+
+def attention(panes: Iterable[Pane], activity_ms: float, now: float) -> Attention:
+    """What a worktree asks for."""
+    return strongest([attend(pane, activity_ms, now) for pane in panes])

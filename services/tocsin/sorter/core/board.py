@@ -5,7 +5,8 @@ silence and a step of the wall clock moves nothing.
 """
 
 import math
-from typing import cast
+from operator import attrgetter
+from typing import NamedTuple, cast
 
 from tocsin.contract.ids import HostId, PaneId, WorkspaceId, WorktreeId, worktree_id
 from tocsin.contract.messages import (
@@ -21,7 +22,7 @@ from tocsin.contract.messages import (
     WorktreeKnown,
     WorktreesSorted,
 )
-from tocsin.sorter.core.attention import NEEDS_YOU, STALE_AFTER_MS, Hook, Pane, attend, is_fresh, prior_attention
+from tocsin.sorter.core.attention import NEEDS_YOU, STALE_AFTER_MS, Attention, Hook, Pane, prior_attention
 from tocsin.sorter.core.bell import DWELL_MS, Bell
 from tocsin.sorter.core.places import Places
 from tocsin.sorter.core.ranking import CREATE_GRACE_MS, Index, Worktree
@@ -42,6 +43,24 @@ def until(limit_ms: int, began_ms: int, now_ms: int, awake_ms: int) -> int:
     return awake_ms + limit_ms - max(0, now_ms - began_ms)
 
 
+class _Shown(NamedTuple):
+    """A pane's part of its row, and what it was made from: as long as that is the same, so is the part."""
+
+    status: PaneStatus
+    is_fresh: bool
+    asked: Attention
+    place: tuple[int, float, int, str]  # among the panes of its worktree; the last is the pane's key
+    row: PaneRow
+
+    @property
+    def key(self) -> str:
+        """The pane's."""
+        return self.place[-1]
+
+
+_place_of = attrgetter("place")
+
+
 class Board:
     """What is known of one workspace. `rows` are kept by id and without their rank; `refresh` says which of them differ."""
 
@@ -56,6 +75,7 @@ class Board:
         self._statuses: dict[str, PaneStatus] = {}
         self._fresh_until: dict[str, int] = {}
         self._homes: dict[str, WorktreeId] = {}
+        self._shown: dict[str, _Shown] = {}
 
     # ------------------------------------------------------------ hearing
 
@@ -75,7 +95,12 @@ class Board:
             if before is not None:
                 self._places.leave(key, before.host, before.cwd or "")
             self._places.stay(key, status.host, status.cwd or "")
-        self._place(key)
+            self._place(key)
+        elif (home := self._homes.get(key)) in self._known:
+            # It is where it was: when worktrees come and go, the panes below them are placed anew then.
+            self._move(key, home, self._pane(key, status))
+        else:
+            self._place(key)
         is_spooled = status.late != (before.late if before is not None else 0)
         return status.updated_ms if is_news and status.hooked and not is_spooled else None
 
@@ -125,17 +150,21 @@ class Board:
 
     def refresh(self, now_ms: int, awake_ms: int) -> tuple[set[WorktreeId], bool]:
         """Bring `rows` and the bell up to date; returns the ids of rows that changed, and whether any passed another."""
-        changed = {WorktreeId(one) for one in self._index.changed}
-        moved = bool(self._index.moved)
-        self._index.changed.clear()
-        self._index.moved.clear()
+        found, moved = self._index.take_changes()
+        changed = cast("set[WorktreeId]", found)
         for worktree in changed:
             if worktree not in self._index:
                 self.rows.pop(worktree, None)
                 continue
+            asks = self._index.asks(worktree)
+            shown = []
             for pane in self._index.panes(worktree):
-                self.bell.stand(pane.id, self._prompts(pane), now_ms, awake_ms)
-            self.rows[worktree] = self._row(worktree)
+                key, kept = pane.id, self._shown.get(pane.id)
+                fresh = pane.hook is not None and self._index.now <= pane.hook.fresh_until
+                if kept is None or not (kept.status is self._statuses[key] and kept.asked is asks[key] and kept.is_fresh is fresh):
+                    kept = self._shown[key] = self._show(pane, asks[key], fresh, now_ms, awake_ms)
+                shown.append(kept)
+            self.rows[worktree] = self._row(worktree, shown)
         return changed, moved
 
     def touch(self, pane: str) -> None:
@@ -202,6 +231,7 @@ class Board:
         if home is None:
             self._homes.pop(key, None)
             self._index.drop_pane(key)
+            self._shown.pop(key, None)
             self.bell.leave(key)
         else:
             self._homes[key] = home
@@ -244,50 +274,52 @@ class Board:
 
     # -------------------------------------------------------------- rows
 
-    def _prompts(self, pane: Pane) -> tuple[int, ...]:
-        """When each prompt began that stands in a pane and was seen, not remembered."""
-        if attend(pane, 0, self._index.now).attention_class != AttentionClass.NEEDS_YOU:
-            return ()
+    def _show(self, pane: Pane, asked: Attention, fresh: bool, now_ms: int, awake_ms: int) -> _Shown:
+        """A pane's part of its row; its prompts are put before the bell. `fresh`: its hook counts."""
         status = self._statuses[pane.id]
-        if not is_fresh(pane.hook, self._index.now):
+        self.bell.stand(pane.id, self._prompts(status, asked, fresh), now_ms, awake_ms)
+        state, evidence, reason, since_ms = explain(status, fresh, pane.title is not None)
+        row = PaneRow(
+            id=status.pane, agent=status.agent, state=state, evidence=evidence, since_ms=since_ms, reason=reason,
+            interrupted=status.interrupted and state is State.DONE, session=status.session,
+            title=(topic(status.title.text) or None) if status.title is not None else None,
+            background=sum([task.running for task in status.background]), locator=status.locator,
+        )  # fmt: skip
+        return _Shown(status, fresh, asked, (asked.attention_class, -asked.at_ms, -since_ms, pane.id), row)
+
+    def _prompts(self, status: PaneStatus, asked: Attention, fresh: bool) -> tuple[int, ...]:
+        """When each prompt began that stands in a pane and was seen, not remembered."""
+        if asked.attention_class != AttentionClass.NEEDS_YOU:
+            return ()
+        if not fresh:
             return (status.title.since_ms,) if status.title is not None else ()
         if status.evidence is Evidence.RESTORED:
             return ()
-        return tuple(sorted(prompt.since_ms for prompt in status.prompts)) or (status.since_ms,)
+        return tuple(sorted([prompt.since_ms for prompt in status.prompts])) or (status.since_ms,)
 
-    def _row(self, worktree: WorktreeId) -> Row:
-        now = self._index.now
-        asked = self._index.attention(worktree)
-        activity_ms = self._index.activity_ms(worktree)
-        ordered: list[tuple[tuple[bool, int, float, int, str], PaneRow]] = []
-        for pane in self._index.panes(worktree):
-            status = self._statuses[pane.id]
-            if status.state is State.GONE:
-                continue
-            state, evidence, reason, since_ms = explain(status, is_fresh(pane.hook, now), pane.title is not None)
-            attention_class, at_ms, _ = attend(pane, activity_ms, now)
-            shown = PaneRow(
-                id=status.pane, agent=status.agent, state=state, evidence=evidence, since_ms=since_ms, reason=reason,
-                interrupted=status.interrupted and state is State.DONE, session=status.session,
-                title=(topic(status.title.text) or None) if status.title is not None else None,
-                background=sum(task.running for task in status.background), locator=status.locator,
-            )  # fmt: skip
-            ordered.append(((pane.id != asked.pane, attention_class, -at_ms, -since_ms, pane.id), shown))
-        ordered.sort(key=lambda one: one[0])
+    def _row(self, worktree: WorktreeId, parts: list[_Shown]) -> Row:
+        placed, named = self._index.placed(worktree), self._index.worktree(worktree)
+        asked = placed.attention
+        parts.sort(key=_place_of)
+        if asked.pane is not None and parts[0].key != asked.pane:
+            # Of several that ask the same since the same moment one has decided.
+            parts.sort(key=lambda shown: shown.key != asked.pane)
         # The pane that decided stands first; among idle ones the latest, if one of them says anything.
-        panes = tuple(shown for _, shown in ordered)
-        first = next((one for one in panes if one.evidence is not Evidence.NO_SIGNAL), panes[0] if panes else None)
+        panes = tuple([shown.row for shown in parts if shown.status.state is not State.GONE])
+        first = panes[0] if panes else None
+        if first is not None and first.evidence is Evidence.NO_SIGNAL:
+            first = next((one for one in panes if one.evidence is not Evidence.NO_SIGNAL), first)
         known = self._known.get(worktree)
         host, path = (known.host, known.path) if known is not None else self._made[worktree]
         return Row(
-            rank=0, id=worktree, name=self._index.worktree(worktree).name, path=path, host=host,
+            rank=0, id=worktree, name=named.name, path=path, host=host,
             attention_class=asked.attention_class, attention_at=int(asked.at_ms),
             evidence=first.evidence if first is not None else Evidence.NO_SIGNAL,
             reason=first.reason if first is not None else "no agent",
             panes=panes,
             branch=known.branch if known is not None else None,
             dirty=known.dirty if known is not None else None,
-            active_at=int(activity_ms),
+            active_at=int(placed.activity_ms),
             rang=asked.attention_class == AttentionClass.NEEDS_YOU and asked.pane is not None and self.bell.has_rung(asked.pane),
         )  # fmt: skip
 

@@ -11,10 +11,10 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tocsin.listing.names import NameKey, name_key
-from tocsin.sorter.core.attention import Attention, Pane, attention, is_fresh
+from tocsin.sorter.core.attention import Attention, Pane, attend, attention, strongest
 
 CREATE_GRACE_MS = 5 * 60_000
 """How long a new worktree stands above idle ones that were used since (the seed's CREATE_GRACE_MS)."""
@@ -39,7 +39,12 @@ class Worktree:
 
 def last_activity_ms(worktree: Worktree, panes: Iterable[Pane]) -> float:
     """When the worktree or an agent in it last did anything; 0 for a time that is no number."""
-    return max((time for time in (worktree.activity_ms, *(pane.activity_ms for pane in panes)) if math.isfinite(time)), default=0)
+    latest = worktree.activity_ms if math.isfinite(worktree.activity_ms) else -math.inf
+    for pane in panes:
+        # False for a time that is no number.
+        if latest < pane.activity_ms < math.inf:
+            latest = pane.activity_ms
+    return latest if latest > -math.inf else 0
 
 
 def recent_activity_ms(worktree: Worktree, activity_ms: float, now: float) -> float:
@@ -49,13 +54,26 @@ def recent_activity_ms(worktree: Worktree, activity_ms: float, now: float) -> fl
     return activity_ms
 
 
+def key_of(worktree: Worktree, asked: Attention, activity_ms: float, now: float, tie: Any) -> Key:
+    """Where a worktree belongs that asks for `asked`. `activity_ms`: its last activity; `now` is on the clock of limits."""
+    recent_ms = recent_activity_ms(worktree, activity_ms, now)
+    return asked.attention_class, -asked.at_ms, -recent_ms, name_key(worktree.name), tie
+
+
 def decide(worktree: Worktree, panes: Iterable[Pane], now: float, tie: Any) -> tuple[Key, Attention]:
     """Where a worktree belongs, and the attention that put it there. `now` is on the clock of limits."""
     panes = tuple(panes)
     activity_ms = last_activity_ms(worktree, panes)
     asked = attention(panes, activity_ms, now)
-    recent_ms = recent_activity_ms(worktree, activity_ms, now)
-    return (asked.attention_class, -asked.at_ms, -recent_ms, name_key(worktree.name), tie), asked
+    return key_of(worktree, asked, activity_ms, now, tie), asked
+
+
+class Placed(NamedTuple):
+    """Where a held worktree stands, and why: all that `decide` found, and the last activity."""
+
+    key: Key
+    attention: Attention
+    activity_ms: float
 
 
 def rank(
@@ -73,8 +91,8 @@ def rank(
 class Index:
     """The order, kept up to date: equal at all times to `rank` of what it holds, with the id as the last key.
 
-    A change costs one worktree's decision and two searches. `changed` collects the worktrees of which anything has changed,
-    `moved` those that passed another one, appeared or left; who reads them empties them.
+    A change of one pane costs that pane's decision and two searches: what the others ask for is kept until a limit passes. `changed` collects the worktrees of which anything has changed,
+    `moved` those that passed another one, appeared or left; `take_changes` empties both.
     """
 
     def __init__(self, now: float = 0) -> None:
@@ -85,7 +103,8 @@ class Index:
         self._panes: dict[str, dict[str, Pane]] = {}
         self._home: dict[str, str] = {}
         self._keys: list[Key] = []
-        self._decided: dict[str, tuple[Key, Attention]] = {}
+        self._placed: dict[str, Placed] = {}
+        self._asks: dict[str, dict[str, Attention]] = {}  # by worktree and pane: what the pane asks for, as long as that is sure
         self._alarms: list[tuple[float, str]] = []
         self._alarm_of: dict[str, float] = {}
 
@@ -108,17 +127,24 @@ class Index:
         """A held worktree as it was last put."""
         return self._worktrees[worktree]
 
-    def attention(self, worktree: str) -> Attention:
-        """What a held worktree asks for."""
-        return self._decided[worktree][1]
+    def placed(self, worktree: str) -> Placed:
+        """Where a held worktree stands, and why."""
+        return self._placed[worktree]
 
-    def activity_ms(self, worktree: str) -> float:
-        """When a held worktree or an agent in it last did anything."""
-        return last_activity_ms(self._worktrees[worktree], self._panes[worktree].values())
+    def take_changes(self) -> tuple[set[str], bool]:
+        """The worktrees of which anything has changed since this was last asked, and whether any passed another, appeared or left."""
+        changed, moved = self.changed, bool(self.moved)
+        self.changed = set()
+        self.moved.clear()
+        return changed, moved
 
     def panes(self, worktree: str) -> Iterator[Pane]:
         """The panes of a held worktree."""
         return iter(self._panes[worktree].values())
+
+    def asks(self, worktree: str) -> Mapping[str, Attention]:
+        """What each pane of a held worktree asks for; the same object as before when it surely asks for the same."""
+        return self._asks[worktree]
 
     def put_worktree(self, worktree: Worktree) -> None:
         """Hold a worktree, or what is new of it."""
@@ -126,6 +152,7 @@ class Index:
             return
         self._worktrees[worktree.id] = worktree
         self._panes.setdefault(worktree.id, {})
+        self._asks.setdefault(worktree.id, {})
         self._place(worktree.id)
 
     def put_pane(self, worktree: str, pane: Pane) -> None:
@@ -137,6 +164,7 @@ class Index:
             return
         self._home[pane.id] = worktree
         self._panes[worktree][pane.id] = pane
+        self._asks[worktree].pop(pane.id, None)
         self._place(worktree)
 
     def drop_pane(self, pane: str) -> None:
@@ -144,6 +172,7 @@ class Index:
         home = self._home.pop(pane, None)
         if home is not None:
             del self._panes[home][pane]
+            self._asks[home].pop(pane, None)
             self._place(home)
 
     def remove(self, worktree: str) -> None:
@@ -152,8 +181,8 @@ class Index:
             return
         for pane in self._panes.pop(worktree):
             del self._home[pane]
-        key, _ = self._decided.pop(worktree)
-        del self._keys[bisect_left(self._keys, key)]
+        del self._asks[worktree]
+        del self._keys[bisect_left(self._keys, self._placed.pop(worktree).key)]
         self._alarm_of.pop(worktree, None)
         self.changed.add(worktree)
         self.moved.add(worktree)
@@ -165,6 +194,7 @@ class Index:
             at, worktree = heapq.heappop(self._alarms)
             if self._alarm_of.get(worktree) == at:
                 del self._alarm_of[worktree]
+                self._asks[worktree].clear()
                 self._place(worktree)
 
     def due(self) -> float | None:
@@ -175,30 +205,39 @@ class Index:
 
     def _place(self, worktree: str) -> None:
         self.changed.add(worktree)
-        before = self._decided.get(worktree)
-        after = decide(self._worktrees[worktree], self._panes[worktree].values(), self._now, worktree)
-        self._decided[worktree] = after
-        if before is None or before[0] != after[0]:
+        held, panes, asks, now = self._worktrees[worktree], self._panes[worktree], self._asks[worktree], self._now
+        before = self._placed.get(worktree)
+        activity_ms = last_activity_ms(held, panes.values())
+        for name, pane in panes.items():
+            # What a title claims is dated by the last activity in its worktree.
+            if name not in asks or (pane.title is not None and (before is None or activity_ms != before.activity_ms)):
+                asks[name] = attend(pane, activity_ms, now)
+        asked = strongest(asks.values())
+        key = key_of(held, asked, activity_ms, now, worktree)
+        self._placed[worktree] = Placed(key, asked, activity_ms)
+        if before is None or before.key != key:
             left = None
             if before is not None:
-                left = bisect_left(self._keys, before[0])
+                left = bisect_left(self._keys, before.key)
                 del self._keys[left]
-            entered = bisect_left(self._keys, after[0])
-            self._keys.insert(entered, after[0])
+            entered = bisect_left(self._keys, key)
+            self._keys.insert(entered, key)
             if left != entered:
                 self.moved.add(worktree)
         self._set_alarm(worktree, self._next_limit(worktree))
 
     def _next_limit(self, worktree: str) -> float:
         """The first whole millisecond at which a limit of this worktree will have passed."""
+        now, first = self._now, math.inf
         grace_until = self._worktrees[worktree].grace_until
-        moments = [grace_until] if self._now < grace_until else []
-        moments += [
-            math.floor(pane.hook.fresh_until) + 1
-            for pane in self._panes[worktree].values()
-            if pane.hook is not None and is_fresh(pane.hook, self._now) and math.isfinite(pane.hook.fresh_until)
-        ]
-        return min(moments, default=math.inf)
+        if now < grace_until:
+            first = grace_until
+        for pane in self._panes[worktree].values():
+            hook = pane.hook
+            # One that is not fresh, or for ever, has no limit to come.
+            if hook is not None and now <= hook.fresh_until < first:
+                first = min(first, math.floor(hook.fresh_until) + 1)
+        return first
 
     def _set_alarm(self, worktree: str, at: float) -> None:
         if at == self._alarm_of.get(worktree, math.inf):
