@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redis.asyncio import Redis
-from redis.commands.core import AsyncScript
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from tocsin.contract.faults import Unavailable
+from tocsin.store.scripts import Script
 
 LEASE_MS = 3_000
 """How long a holder that does not renew is still waited for. A replica takes over within 5 s."""
@@ -48,8 +48,8 @@ class FencedHash:
         self._redis = redis
         self._keys = [lease_key, hash_key]
         self._holder = holder
-        self._take = redis.register_script((SCRIPTS / "take_lease.lua").read_text())
-        self._write = redis.register_script((SCRIPTS / "fenced_write.lua").read_text())
+        self._take = Script(redis, (SCRIPTS / "take_lease.lua").read_text())
+        self._write = Script(redis, (SCRIPTS / "fenced_write.lua").read_text())
 
     async def take(self, birth: str, now_ms: int) -> Lease | None:
         """Take or renew the lease; None while another holds it. `birth` marks the store if nothing has marked it yet.
@@ -91,9 +91,9 @@ class FencedHash:
         """Let the lease go, so that another need not wait. Raises Fenced, Wiped, Unavailable."""
         await self.write(lease, {}, beside={"until_ms": "0"})
 
-    async def _run(self, script: AsyncScript, arguments: Sequence[str | bytes | int]) -> list[bytes] | None:
+    async def _run(self, script: Script, arguments: Sequence[str | bytes | int]) -> list[bytes] | None:
         try:
-            result: list[bytes] | None = await script(keys=self._keys, args=arguments)
+            result: list[bytes] | None = await script.run(self._keys, arguments)
         except ResponseError as error:
             text = str(error)
             if text.startswith("FENCED"):

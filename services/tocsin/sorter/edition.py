@@ -3,15 +3,18 @@
 A row is encoded once, when it changes; its rank stands in front of it, so a list of a thousand is mostly a join of bytes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, cast
 
 import msgspec
 
 from tocsin.contract.ids import WorkspaceId, WorktreeId
 from tocsin.contract.messages import Row, WorktreesMoved, WorktreesSorted
+
+FEW = 8
+"""Up to so many rows are found one by one: a search of a list is much faster than a look at each of its items."""
 
 _encoder = msgspec.json.Encoder()
 _HEAD = b'{"rank":0,'
@@ -33,6 +36,18 @@ def tail(row: Row) -> bytes:
     if not encoded.startswith(_HEAD):
         raise AssertionError("a row's rank is no longer its first field")
     return encoded[len(_HEAD) :]
+
+
+def without(order: Sequence[WorktreeId], some: Set[WorktreeId]) -> list[WorktreeId]:
+    """`order` without `some`."""
+    if len(some) > FEW:
+        return [one for one in order if one not in some]
+    left = list(order)
+    for one in some:
+        # Those that are new, or gone already, are not in it.
+        with contextlib.suppress(ValueError):
+            left.remove(one)
+    return left
 
 
 def ranked(row: Row, rank: int) -> Row:
@@ -91,8 +106,11 @@ class Edition:
 
     def body(self) -> WorktreesSorted:
         """The list as it is said. Its rows are bytes already: equal to what encoding them would give."""
-        tails = [self.tails[one] for one in self.order]
-        joined = b"".join([b"[", *chain.from_iterable(zip(heads(len(tails)), tails, strict=True)), b"]"])
+        count = len(self.order)
+        pieces = [b"["] * (2 * count + 1) + [b"]"]
+        pieces[1:-1:2] = heads(count)
+        pieces[2:-1:2] = map(self.tails.__getitem__, self.order)
+        joined = b"".join(pieces)
         return WorktreesSorted(
             workspace=self.workspace,
             birth=self.birth,
@@ -117,11 +135,14 @@ class Edition:
         """
         removed = {one for one in among if one in before.rows and one not in self.rows}
         changed = {one for one in among if one in self.rows and self.rows[one] != before.rows.get(one)}
-        stayed_before = [one for one in before.order if one not in removed and one not in changed]
-        stayed = [one for one in self.order if one not in changed]
-        # What the others did not pass by themselves was passed by rows that show no change of their own.
-        changed |= {one for one, other in zip(stayed, stayed_before, strict=True) if one != other}
-        places = sorted((rank, one) for rank, one in enumerate(self.order, 1) if one in changed)
+        stayed_before, stayed = without(before.order, removed | changed), without(self.order, changed)
+        if stayed != stayed_before:
+            # What the others did not pass by themselves was passed by rows that show no change of their own.
+            changed |= {one for one, other in zip(stayed, stayed_before, strict=True) if one != other}
+        if len(changed) <= FEW:
+            places = sorted((self.order.index(one) + 1, one) for one in changed)
+        else:
+            places = [(rank, one) for rank, one in enumerate(self.order, 1) if one in changed]
         return WorktreesMoved(
             workspace=self.workspace,
             birth=self.birth,

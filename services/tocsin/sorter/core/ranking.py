@@ -103,6 +103,7 @@ class Index:
         self._panes: dict[str, dict[str, Pane]] = {}
         self._home: dict[str, str] = {}
         self._keys: list[Key] = []
+        self._ids: list[str] = []  # the last part of each key
         self._placed: dict[str, Placed] = {}
         self._asks: dict[str, dict[str, Attention]] = {}  # by worktree and pane: what the pane asks for, as long as that is sure
         self._alarms: list[tuple[float, str]] = []
@@ -121,7 +122,7 @@ class Index:
 
     def order(self) -> list[str]:
         """Ids, the worktree that most needs a person first."""
-        return [key[-1] for key in self._keys]
+        return self._ids.copy()
 
     def worktree(self, worktree: str) -> Worktree:
         """A held worktree as it was last put."""
@@ -182,7 +183,8 @@ class Index:
         for pane in self._panes.pop(worktree):
             del self._home[pane]
         del self._asks[worktree]
-        del self._keys[bisect_left(self._keys, self._placed.pop(worktree).key)]
+        left = bisect_left(self._keys, self._placed.pop(worktree).key)
+        del self._keys[left], self._ids[left]
         self._alarm_of.pop(worktree, None)
         self.changed.add(worktree)
         self.moved.add(worktree)
@@ -219,9 +221,10 @@ class Index:
             left = None
             if before is not None:
                 left = bisect_left(self._keys, before.key)
-                del self._keys[left]
+                del self._keys[left], self._ids[left]
             entered = bisect_left(self._keys, key)
             self._keys.insert(entered, key)
+            self._ids.insert(entered, worktree)
             if left != entered:
                 self.moved.add(worktree)
         self._set_alarm(worktree, self._next_limit(worktree))
