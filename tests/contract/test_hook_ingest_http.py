@@ -50,6 +50,9 @@ class RecordingBus:
     async def birth(self, subject) -> str:
         raise Unavailable("nobody asks")
 
+    async def clock_ahead_ms(self) -> int:
+        raise Unavailable("nobody to ask")
+
     async def ask(self, subject, body, *, timeout_s):
         raise Unavailable("nobody to ask")
 

@@ -27,6 +27,7 @@ from tocsin.pane_host.memory import recall
 from tocsin.pane_host.settings import PaneHostSettings
 from tocsin.pane_host.sight import sight
 from tocsin.runtime.clock import SystemClock
+from tocsin.runtime.skew import Skew
 
 HOST = "h"
 
@@ -371,7 +372,7 @@ async def speaking(monkeypatch):
     """A bus that can go away, and what speaks to it; in haste, so that no test waits."""
     monkeypatch.setattr(last_values, "RETRY_S", 0.005)
     bus, clock = FlakyBus(), Awake()
-    values = LastValues(bus, clock)
+    values = LastValues(bus, clock, Skew())
     family = values.family(PANE_SEEN)
     async with running(values.run()):
         yield bus, clock, family

@@ -106,6 +106,10 @@ class Bus(Protocol):
         """When the store of `subject` began; another value means that it was wiped or lost. Raises Unavailable."""
         ...
 
+    async def clock_ahead_ms(self) -> int:
+        """How far this machine's clock is ahead of the bus' (negative: behind), to half the way there and back. Raises Unavailable."""
+        ...
+
 
 class Job(Protocol[R]):
     """One message to work on."""

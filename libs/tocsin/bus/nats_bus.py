@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body, Dead
 from tocsin.contract.metrics import BUS_DEAD, BUS_DROPPED, BUS_FAILED, BUS_PUBLISH, BUS_RECONNECTS, BUS_REREAD
 from tocsin.contract.run import Refused
-from tocsin.contract.subjects import DEAD, Kept, Subject
+from tocsin.contract.subjects import DEAD, HOST_KNOWN, Kept, Subject
 from tocsin.contract.tally import Sample, Tally
 from tocsin.contract.versions import Unreadable, decode
 
@@ -360,6 +361,12 @@ class NatsBus:
         """See Bus.end."""
         state = (await self._stream_info(subject))["state"]
         return int(state["last_seq"]) if state["messages"] else 0
+
+    async def clock_ahead_ms(self) -> int:
+        """See Bus.clock_ahead_ms."""
+        asked_ns = time.time_ns()
+        said = datetime.fromisoformat(str((await self._stream_info(HOST_KNOWN))["ts"]))
+        return (asked_ns + time.time_ns()) // 2_000_000 - round(said.timestamp() * 1000)
 
     async def _stream_info(self, subject: Subject[B]) -> dict[str, Any]:
         try:

@@ -193,6 +193,23 @@ class WorktreeKnown(Body, frozen=True, kw_only=True):
     removed: bool = False
 
 
+class HostKnown(Body, frozen=True, kw_only=True):
+    """A machine that takes part, said again while it does. Its subject is the lease of its name: each is said with the last one's sequence.
+
+    Times of a host are said in the bus' time: `clock_ahead_ms` was taken off them.
+    """
+
+    host: HostId
+    at_ms: int
+    machine: str  # identifies machine and state folder, also over restarts
+    boot: str
+    label: str  # what the machine calls itself and where its folder is, for people
+    version: str
+    workspace: WorkspaceId = DEFAULT_WORKSPACE
+    clock_ahead_ms: int = 0  # how far its clock is ahead of the bus'; negative: behind
+    left: bool = False  # it has stopped in order: the name is free
+
+
 # ---------------------------------------------------------------- status
 
 
@@ -214,6 +231,7 @@ class Evidence(StrEnum):
     INFERRED = "inferred"  # a title, key, process or transcript said so
     RESTORED = "restored"  # from before a gap, nothing heard since
     STALE = "stale"  # heard too long ago to count
+    UNVERIFIABLE = "unverifiable"  # its host is out of contact: what is shown is the last that was heard
     NO_SIGNAL = "no signal"  # this pane never said anything
 
 

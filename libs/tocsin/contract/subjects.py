@@ -15,6 +15,7 @@ from tocsin.contract.messages import (
     Body,
     Dead,
     HookReported,
+    HostKnown,
     PaneSeen,
     PaneStatus,
     PaneTitled,
@@ -123,6 +124,11 @@ WORKTREE_KNOWN = Subject(
     said_by=(Party.PANE_HOST,), heard_by=(Party.SORTER,), kept=Kept.LATEST,
     about="A checkout or folder on a host, or its removal.",
 )  # fmt: skip
+HOST_KNOWN = Subject(
+    "host.known", HostKnown, ("host",),
+    said_by=(Party.PANE_HOST,), heard_by=(Party.PANE_HOST, Party.SORTER, Party.DISPATCHER, Party.COMMAND), kept=Kept.LATEST,
+    about="A machine that takes part: said every 10 s, and the lease of its name.",
+)  # fmt: skip
 WORKTREE_SORTED = Subject(
     "worktree.sorted", WorktreesSorted, ("workspace",),
     said_by=(Party.SORTER,), heard_by=(Party.CONSOLE, Party.PANE_HOST, Party.ANYONE), kept=Kept.LATEST,
@@ -210,6 +216,7 @@ SUBJECTS: Mapping[str, Subject[Body]] = MappingProxyType(
             PANE_SEEN,
             PANE_STATUS,
             WORKTREE_KNOWN,
+            HOST_KNOWN,
             WORKTREE_SORTED,
             WORKTREE_MOVED,
             ATTENTION_RAISED,

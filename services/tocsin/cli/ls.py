@@ -28,6 +28,7 @@ MARKS = {
     Evidence.INFERRED: " ~inferred",
     Evidence.RESTORED: " ?restored",
     Evidence.STALE: " !stale",
+    Evidence.UNVERIFIABLE: " !unverifiable",
     Evidence.NO_SIGNAL: "",
 }
 """How a reason is marked that nobody has observed."""

@@ -5,14 +5,14 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tocsin.bus.bus import Bus, Reading
 from tocsin.contract.custody import CustodyRecorded
 from tocsin.contract.decision import Decision
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostCommand
-from tocsin.contract.messages import Body
+from tocsin.contract.messages import Body, HostKnown, PaneSeen
 from tocsin.contract.metrics import DISPATCHES, GATES_OPEN, ORDERS_SAID, RUNS, TASKS, count_answer, tag
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
@@ -32,7 +32,7 @@ from tocsin.contract.run import (
     TaskState,
     run_of_dispatch,
 )
-from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, PANE_SEEN, PANE_STATUS, RUN_CMD, Subject
+from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, HOST_KNOWN, PANE_SEEN, PANE_STATUS, RUN_CMD, Subject
 from tocsin.contract.table import Table
 from tocsin.contract.tally import Sample, Tally, by_word
 from tocsin.dispatcher.core.decide import decide
@@ -48,6 +48,8 @@ from tocsin.dispatcher.sights import Sights
 from tocsin.ledger import Ledger
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
+
+S = TypeVar("S", PaneSeen, HostKnown)
 
 NAME = "dispatcher"
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -101,8 +103,8 @@ class Dispatcher:
             self._ledger,
             self._bus.serve(RUN_CMD, self.answer, name=NAME),
             _together(
-                self._ledger.ended(), self._facts(), self._statuses(), self._hosts(), self._custodies(), self._watch(), self._give_orders(),
-                self._sweep(),
+                self._ledger.ended(), self._facts(), self._statuses(), self._hosts(PANE_SEEN), self._hosts(HOST_KNOWN),
+                self._custodies(), self._watch(), self._give_orders(), self._sweep(),
             ) as working,
         ):  # fmt: skip
             await working
@@ -228,9 +230,10 @@ class Dispatcher:
                     self._sights.status(heard.body)
                 self._look.set()
 
-    async def _hosts(self) -> None:
+    async def _hosts(self, subject: Subject[S]) -> None:
+        """What tells that a host is there: its own word, and what it sees. A host without panes has the first alone."""
         is_live = False
-        async with self._bus.follow(PANE_SEEN) as reading:
+        async with self._bus.follow(subject) as reading:
             async for batch in reading:
                 for heard in batch:
                     self._sights.heard(heard.body.host, heard.body.at_ms, is_live)

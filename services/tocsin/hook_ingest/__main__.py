@@ -24,6 +24,7 @@ from tocsin.runtime.http.server import listen, needed, server_of
 from tocsin.runtime.logs import log
 from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
+from tocsin.runtime.skew import BusTime, Skew, keep_measured
 
 
 async def serve(
@@ -33,7 +34,12 @@ async def serve(
     on_start: Callable[[int], None] = lambda port: None,
     show: Callable[[Source], None] = lambda source: None,
 ) -> None:
-    """Take hooks until cancelled, then answer those in flight. `on_start` is told the port, `show` what has numbers to show. Raises CannotStart."""
+    """Take hooks until cancelled, then answer those in flight. `on_start` is told the port, `show` what has numbers to show. Raises CannotStart.
+
+    Events are stamped in the bus' time, also where this machine's clock is off.
+    """
+    skew = Skew()
+    bus_time = BusTime(clock, skew)
     credentials = needed(read_credentials(settings.hook_credential, settings.command_credential))
     keyed = needed(read_keyed(settings.hash_key))
     if settings.ingest_port_file is not None:
@@ -52,9 +58,10 @@ async def serve(
         host=HostId(settings.host),
         show_text=settings.show_text == "prompts",
         publisher=publisher,
-        clock=clock,
+        clock=bus_time,
         account=account,
         idle=idle,
+        skew=skew,
     )
     parking = Parking(
         Front(hooks, rest_of(bus, tuple(AGENTS)), border, credentials, account),
@@ -63,7 +70,7 @@ async def serve(
         credentials=credentials,
         host=HostId(settings.host),
         idle=idle,
-        clock=clock,
+        clock=bus_time,
         account=account,
     )
 
@@ -77,11 +84,13 @@ async def serve(
         on_start(port)
 
     server = server_of(parking, account.malform, started)
+    measuring = asyncio.create_task(keep_measured(skew, bus.clock_ahead_ms))
     serving = asyncio.create_task(server.serve([bound]))
     try:
         async with bus.hear(WAKE_DUE, parking.stir, parking.stir_all):
             await asyncio.shield(serving)
     finally:
+        measuring.cancel()
         hooks.hurry()
         parking.close()
         server.stop()

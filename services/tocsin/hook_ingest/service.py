@@ -18,6 +18,7 @@ from tocsin.hook_ingest.publisher import Publisher
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.http.asgi import Bodies, Disconnected, Receive, Scope, Send, answer_nothing, answer_refusal
 from tocsin.runtime.http.border import Border, Headers, check_json, joined
+from tocsin.runtime.skew import Skew
 
 HOOK_PATH = "/hook/"
 """What follows is the agent's name."""
@@ -42,6 +43,7 @@ class HookIngest:
         clock: Clock,
         account: Account,
         idle: IdleHooks,
+        skew: Skew | None = None,
     ) -> None:
         self._agents = agents
         self._border = border
@@ -50,6 +52,7 @@ class HookIngest:
         self._host = host
         self._show_text = show_text
         self._publisher = publisher
+        self._skew = skew or Skew()
         self._clock = clock
         self._account = account
         self._idle = idle
@@ -124,4 +127,6 @@ class HookIngest:
         envelope = read_envelope(headers, self._host)
         if isinstance(envelope, Refusal):
             return envelope
-        return report(agent, envelope.event, payload, envelope, at_ms, self._keyed, show_text=self._show_text)
+        # Hooks and this ingest share a machine and its clock, unless the hook names another.
+        ahead_ms = self._skew.ahead_ms if envelope.host == self._host else 0
+        return report(agent, envelope.event, payload, envelope, at_ms, self._keyed, show_text=self._show_text, ahead_ms=ahead_ms)

@@ -15,6 +15,7 @@ from tocsin.pane_host.glances import Glances
 from tocsin.pane_host.hands.wiring import hands_of
 from tocsin.pane_host.last_values import LastValues
 from tocsin.pane_host.memory import new_life, of_this_boot, recall
+from tocsin.pane_host.presence import NameTaken, Presence, of_this_machine
 from tocsin.pane_host.processes import Residents, boot_began_ms, boot_id, table_of_this_machine
 from tocsin.pane_host.service import PaneHost
 from tocsin.pane_host.settings import PaneHostSettings
@@ -26,8 +27,9 @@ from tocsin.pane_host.worktrees import Worktrees
 from tocsin.runtime.clock import SystemClock
 from tocsin.runtime.instance import FILE_MODE, FOLDER_MODE, state_folder
 from tocsin.runtime.logs import log
-from tocsin.runtime.metrics import metered
+from tocsin.runtime.metrics import Meter, metered
 from tocsin.runtime.run import run
+from tocsin.runtime.skew import Skew
 
 LOCK = "pane-host.lock"
 STAND_BY_S = 1.0
@@ -48,16 +50,19 @@ async def alone(state: Path) -> int:
         await asyncio.sleep(STAND_BY_S)
 
 
-def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path) -> PaneHost:
-    """The service with everything that it looks through; `home` is where agents keep their transcripts."""
-    clock = SystemClock()
+def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path, skew: Skew | None = None) -> PaneHost:
+    """The service with everything that it looks through; `home` is where agents keep their transcripts.
+
+    `skew`: how far this machine's clock is off, kept by somebody else; None: it is not.
+    """
+    clock, skew = SystemClock(), skew or Skew()
     speaker = Speaker(HostId(settings.host), WorkspaceId(settings.workspace), new_life())
     boot = boot_id()
     memory = of_this_boot(recall(state), boot, boot_began_ms())
     table = table_of_this_machine(memory.began_ms)
     tmux = Tmux(settings.listed(settings.tmux_sockets), table.started_ms)
     git = Git()
-    values = LastValues(bus, clock)
+    values = LastValues(bus, clock, skew)
     seen, titled, known_worktrees = values.family(PANE_SEEN), values.family(PANE_TITLED), values.family(WORKTREE_KNOWN)
     residents = Residents(table, boot)
     host = PaneHost(
@@ -75,8 +80,26 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path) -> Pane
         glances=Glances(bus, clock, speaker.workspace, state),
         configured=settings.listed(settings.repositories),
     )
-    host.hands = hands_of(bus, host, residents, seen, settings, state)
+    host.hands = hands_of(bus, host, residents, seen, settings, state, skew)
     return host
+
+
+async def work(bus: Bus, settings: PaneHostSettings, state: Path, home: Path, meter: Meter) -> None:
+    """Look and act under this host's name until cancelled. Raises NameTaken."""
+    skew = Skew()
+    about = of_this_machine(HostId(settings.host), WorkspaceId(settings.workspace), state)
+    presence = Presence(bus, SystemClock(), skew, about)
+    await presence.claim()
+    host = build(bus, settings, state, home, skew)
+    meter.add(host.samples)
+    try:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(presence.run())
+            both.create_task(host.run())
+    except* NameTaken as taken:
+        raise taken.exceptions[0] from None
+    finally:
+        await presence.leave()
 
 
 async def main() -> None:
@@ -90,9 +113,8 @@ async def main() -> None:
             metered("pane-host", settings) as meter,
             connect(settings.nats_url, name="pane-host", state=state) as bus,
         ):
-            host = build(bus, settings, state, Path.home())
-            meter.add(bus.samples, host.samples)
-            await host.run()
+            meter.add(bus.samples)
+            await work(bus, settings, state, Path.home(), meter)
     finally:
         os.close(lock)
 

@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tocsin.bus.bus import Bus, Unavailable
-from tocsin.contract.messages import Body
+from tocsin.contract.messages import Body, PaneSeen, PaneTitled, WorktreeKnown
 from tocsin.contract.subjects import Subject
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
+from tocsin.runtime.skew import Skew
 
 B = TypeVar("B", bound=Body)
 
@@ -28,11 +29,33 @@ def _timeless(body: Body) -> Body:
     return msgspec.structs.replace(body, at_ms=0) if hasattr(body, "at_ms") else body
 
 
+def in_bus_time(body: B, skew: Skew) -> B:
+    """`body` with its moments as the bus' clock shows them. A process keeps its start: that is its identity, not a moment."""
+    if not skew.ahead_ms:
+        return body
+
+    def at(own_ms: int | None) -> int | None:
+        return None if own_ms is None else skew.in_bus_time(own_ms)
+
+    change = msgspec.structs.replace
+    match body:
+        case PaneSeen():
+            marks = tuple(change(mark, at_ms=at(mark.at_ms)) for mark in body.marks)
+            return change(body, at_ms=at(body.at_ms), last_key_ms=at(body.last_key_ms), marks=marks)
+        case PaneTitled():
+            return change(body, titles=tuple(change(title, at_ms=at(title.at_ms)) for title in body.titles))
+        case WorktreeKnown():
+            active_ms = at(body.active_ms) if body.active_ms else 0
+            return change(body, at_ms=at(body.at_ms), active_ms=active_ms, created_ms=at(body.created_ms))
+    return body
+
+
 class Family(Generic[B]):
     """The last values on one family of subjects, and those of them that are still to be said."""
 
-    def __init__(self, subject: Subject[B], spoken: asyncio.Event) -> None:
+    def __init__(self, subject: Subject[B], spoken: asyncio.Event, skew: Skew) -> None:
         self.subject = subject
+        self._skew = skew
         self.values: dict[str, B] = {}
         self._final: set[str] = set()
         self._pending: set[str] = set()
@@ -75,7 +98,7 @@ class Family(Generic[B]):
         self._pending.clear()
         try:
             if said:
-                await bus.say_all(self.subject, said)
+                await bus.say_all(self.subject, [in_bus_time(body, self._skew) for body in said])
         except BaseException:
             self._pending.update(keys)
             raise
@@ -88,8 +111,9 @@ class Family(Generic[B]):
 class LastValues:
     """All families of one host. Callers put values in; `run` says them."""
 
-    def __init__(self, bus: Bus, clock: Clock) -> None:
+    def __init__(self, bus: Bus, clock: Clock, skew: Skew) -> None:
         self._bus = bus
+        self._skew = skew
         self._clock = clock
         self._spoken = asyncio.Event()
         self._families: list[Family[Body]] = []
@@ -97,7 +121,7 @@ class LastValues:
 
     def family(self, subject: Subject[B]) -> Family[B]:
         """A place for the values of one subject."""
-        made = Family(subject, self._spoken)
+        made = Family(subject, self._spoken, self._skew)
         self._families.append(made)  # type: ignore[arg-type]
         return made
 

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 from tocsin.bus.bus import Bus, Heard, Overtaken, Unavailable
 from tocsin.contract import metrics
 from tocsin.contract.ids import WorkspaceId, WorktreeId
-from tocsin.contract.messages import AttentionRaised, PaneStatus, Row, WorktreeKnown, WorktreesSorted
-from tocsin.contract.subjects import ATTENTION_RAISED, PANE_STATUS, WORKTREE_KNOWN, WORKTREE_MOVED, WORKTREE_SORTED
+from tocsin.contract.messages import AttentionRaised, HostKnown, PaneStatus, Row, WorktreeKnown, WorktreesSorted
+from tocsin.contract.subjects import ATTENTION_RAISED, HOST_KNOWN, PANE_STATUS, WORKTREE_KNOWN, WORKTREE_MOVED, WORKTREE_SORTED
 from tocsin.contract.tally import Sample, Source, Tally, by_word
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
@@ -144,6 +144,12 @@ class Sorter:
             self._board.hear_worktree(heard.body, now_ms, awake_ms)
         if not batch:
             self._hear_end(WORKTREE_KNOWN.name)
+
+    def hear_hosts(self, batch: Sequence[Heard[HostKnown]]) -> None:
+        """Words of hosts that they are there. None is awaited: only hosts that have spoken can fall silent."""
+        now_ms, awake_ms = self._clock.now_ms(), self._clock.awake_ms()
+        for heard in batch:
+            self._board.hear_host(heard.body, now_ms, awake_ms)
 
     def hear_lists(self, batch: Sequence[Heard[WorktreesSorted]]) -> None:
         """Lists that somebody else says, while this one stands by; or word that all have been heard."""
@@ -429,6 +435,12 @@ async def run(
                 sorter.hear_worktrees(batch)
                 news.set()
 
+    async def hear_hosts() -> None:
+        async with bus.follow(HOST_KNOWN) as reading:
+            async for batch in reading:
+                sorter.hear_hosts(batch)
+                news.set()
+
     async def hear_lists() -> None:
         async with bus.follow(WORKTREE_SORTED, workspace) as reading:
             async for batch in reading:
@@ -448,6 +460,7 @@ async def run(
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(hear_statuses())
             tasks.create_task(hear_worktrees())
+            tasks.create_task(hear_hosts())
             lists: asyncio.Task[None] | None = None
             while True:
                 news.clear()

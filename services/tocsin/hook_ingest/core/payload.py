@@ -50,8 +50,11 @@ def report(
     keyed: Keyed,
     *,
     show_text: bool = False,
+    ahead_ms: int = 0,
 ) -> HookReported | Refusal | None:
     """What `payload` reports; None for an event that means nothing. `at_ms` is the receipt, UTC by our clock.
+
+    `ahead_ms`: how far the sender's clock is known to be ahead of ours, which is taken off its stamp.
 
     `keyed` makes the keyed hashes in which prompts and inputs leave; with `show_text` questions and permissions keep a
     masked excerpt beside them. Refuses: unknown_event, bad_field. Source: README, decisions on hooks and on two times.
@@ -79,7 +82,7 @@ def report(
         agent=agent.name,
         pane=pane,
         at_ms=_happened_ms(envelope, at_ms),
-        sent_ms=_ordering_ms(envelope, at_ms),
+        sent_ms=_ordering_ms(envelope, at_ms, ahead_ms),
         spooled=envelope.spooled,
         attended=envelope.attended,
         pid=envelope.pid if envelope.pid is not None and 0 < envelope.pid <= PID_MAX else None,
@@ -107,9 +110,9 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10
 
 
-def _ordering_ms(envelope: Envelope, at_ms: int) -> int | None:
-    """The sender's stamp, if it may order events: not from a clock that is plainly wrong."""
-    sent_ms = envelope.sent_ms
+def _ordering_ms(envelope: Envelope, at_ms: int, ahead_ms: int) -> int | None:
+    """The sender's stamp in our time, if it may order events: not from a clock that is plainly wrong, and nobody knows how far."""
+    sent_ms = None if envelope.sent_ms is None else envelope.sent_ms - ahead_ms
     if sent_ms is None or not at_ms - SENT_BEHIND_MS_MAX <= sent_ms <= at_ms + SENT_AHEAD_MS_MAX:
         return None
     return sent_ms

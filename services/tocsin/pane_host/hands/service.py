@@ -5,6 +5,8 @@ import errno
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from tocsin.bus.bus import Bus, Unavailable
 from tocsin.contract.hosting import (
     HostCommand,
@@ -102,7 +104,7 @@ class Hands:
         async with self._bus.work(HOST_CMD, self.tools.host, name=f"pane-host-{token(self.tools.host)}") as jobs:
             async for job in jobs:
                 try:
-                    self.take(job.body)
+                    self.take(self._in_own_time(job.body))
                     await job.done()
                     _heed_cancel()
                 except OSError as error:
@@ -125,6 +127,11 @@ class Hands:
             await asyncio.sleep(TIDY_EVERY_S)
 
     # ------------------------------------------------------------------ take
+
+    def _in_own_time(self, command: HostCommand) -> HostCommand:
+        """An order with its moments on this machine's clock, on which keys and limits are here."""
+        own, expires_ms = self.tools.skew.in_own_time, command.expires_ms
+        return msgspec.structs.replace(command, at_ms=own(command.at_ms), expires_ms=None if expires_ms is None else own(expires_ms))
 
     def take(self, command: HostCommand) -> None:
         """Note an order on disk and set about it. One that is known already is answered with what was observed for it."""

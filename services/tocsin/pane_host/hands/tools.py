@@ -20,6 +20,7 @@ from tocsin.pane_host.hands.telling import Telling
 from tocsin.pane_host.hands.tree import Trees
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
+from tocsin.runtime.skew import Skew
 
 T = TypeVar("T")
 
@@ -38,10 +39,14 @@ class Eyes:
 
 @dataclass
 class Tools:
-    """Everything that sagas use. `state` is the instance's folder, `folder` the hands' own in it."""
+    """Everything that sagas use. `state` is the instance's folder, `folder` the hands' own in it.
+
+    `clock` is this machine's, as tmux and files know it; facts are said in the bus' time, by `skew`.
+    """
 
     host: HostId
     clock: Clock
+    skew: Skew
     state: Path
     folder: Path
     journal: Journal
@@ -136,7 +141,7 @@ def fact_of(tools: Tools, command: HostCommand, saw: Saw, **fields: Any) -> Host
         fence=command.fence,
         step=command.step,
         saw=saw,
-        at_ms=tools.clock.now_ms(),
+        at_ms=tools.skew.in_bus_time(tools.clock.now_ms()),
         run=run,
         task=task,
         **fields,

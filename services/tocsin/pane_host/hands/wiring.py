@@ -21,11 +21,14 @@ from tocsin.pane_host.processes import Residents
 from tocsin.pane_host.service import PaneHost
 from tocsin.pane_host.settings import PaneHostSettings
 from tocsin.runtime.instance import FOLDER_MODE
+from tocsin.runtime.skew import Skew
 
 FOLDER = "hands"
 
 
-def hands_of(bus: Bus, eyes: PaneHost, residents: Residents, seen: Family[PaneSeen], settings: PaneHostSettings, state: Path) -> Hands:
+def hands_of(
+    bus: Bus, eyes: PaneHost, residents: Residents, seen: Family[PaneSeen], settings: PaneHostSettings, state: Path, skew: Skew
+) -> Hands:
     """The hands of the host that `eyes` watches. They keep what they must know in `<state>/hands`."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
@@ -33,6 +36,7 @@ def hands_of(bus: Bus, eyes: PaneHost, residents: Residents, seen: Family[PaneSe
     tools = Tools(
         host=eyes.speaker.host,
         clock=eyes.clock,
+        skew=skew,
         state=state,
         folder=folder,
         journal=Journal(folder / "journal"),

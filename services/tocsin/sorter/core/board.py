@@ -8,12 +8,15 @@ import math
 from operator import attrgetter
 from typing import NamedTuple, cast
 
+import msgspec
+
 from tocsin.contract.ids import HostId, PaneId, WorkspaceId, WorktreeId, worktree_id
 from tocsin.contract.messages import (
     AttentionCause,
     AttentionClass,
     AttentionRaised,
     Evidence,
+    HostKnown,
     PaneRow,
     PaneStatus,
     Reading,
@@ -24,9 +27,10 @@ from tocsin.contract.messages import (
 )
 from tocsin.sorter.core.attention import NEEDS_YOU, STALE_AFTER_MS, Attention, Hook, Pane, prior_attention
 from tocsin.sorter.core.bell import DWELL_MS, Bell
+from tocsin.sorter.core.contact import Contact
 from tocsin.sorter.core.places import Places
 from tocsin.sorter.core.ranking import CREATE_GRACE_MS, Index, Worktree
-from tocsin.sorter.core.reasons import explain, topic
+from tocsin.sorter.core.reasons import cut_off, explain, topic
 from tocsin.sorter.core.title import Title
 
 NO_FOLDER = "unknown folder"
@@ -70,6 +74,7 @@ class Board:
         self._workspace = workspace
         self._index = Index(awake_ms)
         self._places = Places()
+        self._contact = Contact()
         self._known: dict[WorktreeId, WorktreeKnown] = {}
         self._made: dict[WorktreeId, tuple[HostId, str]] = {}  # worktrees that nobody named, until somebody does
         self._statuses: dict[str, PaneStatus] = {}
@@ -133,15 +138,22 @@ class Board:
             for key in self._places.below(known.host, known.path):
                 self._place(key)
 
+    def hear_host(self, known: HostKnown, now_ms: int, awake_ms: int) -> None:
+        """A host's word that it is there."""
+        if self._contact.hear(known, now_ms, awake_ms):
+            self._show_again(known.host)
+
     def expire(self, awake_ms: int) -> None:
         """It is `awake_ms`: what has become too old to count counts no longer."""
         self._index.expire(awake_ms)
+        for host in self._contact.expire(awake_ms):
+            self._show_again(host)
 
     # ------------------------------------------------------------- asking
 
     def due(self) -> int | None:
         """The next moment (awake ms) at which something changes by itself, the bell apart."""
-        at = self._index.due()
+        at = min((at for at in (self._index.due(), self._contact.due()) if at is not None), default=None)
         return None if at is None else int(at)
 
     def order(self) -> list[WorktreeId]:
@@ -242,6 +254,11 @@ class Board:
             del self._made[before]
             self._index.remove(before)
 
+    def _show_again(self, host: HostId) -> None:
+        """Whether a host is in contact shows in all its rows, and moves none."""
+        self._index.changed.update(known.worktree for known in self._known.values() if known.host == host)
+        self._index.changed.update(worktree for worktree, (its_host, _) in self._made.items() if its_host == host)
+
     def _drop(self, key: str) -> None:
         status = self._statuses.pop(key)
         del self._fresh_until[key]
@@ -311,11 +328,16 @@ class Board:
             first = next((one for one in panes if one.evidence is not Evidence.NO_SIGNAL), first)
         known = self._known.get(worktree)
         host, path = (known.host, known.path) if known is not None else self._made[worktree]
+        evidence = first.evidence if first is not None else Evidence.NO_SIGNAL
+        reason = first.reason if first is not None else "no agent"
+        if self._contact.is_lost(host):
+            evidence, reason = Evidence.UNVERIFIABLE, cut_off(reason, host)
+            panes = tuple(msgspec.structs.replace(one, evidence=Evidence.UNVERIFIABLE, reason=cut_off(one.reason, host)) for one in panes)
         return Row(
             rank=0, id=worktree, name=named.name, path=path, host=host,
             attention_class=asked.attention_class, attention_at=int(asked.at_ms),
-            evidence=first.evidence if first is not None else Evidence.NO_SIGNAL,
-            reason=first.reason if first is not None else "no agent",
+            evidence=evidence,
+            reason=reason,
             panes=panes,
             branch=known.branch if known is not None else None,
             dirty=known.dirty if known is not None else None,

@@ -61,3 +61,9 @@ def explain(status: PaneStatus, fresh: bool, speaks: bool) -> tuple[State, Evide
     if speaks and title is not None and title.reading is Reading.IDLE:
         return State.IDLE, Evidence.INFERRED, "its title says that it rests", title.since_ms
     return State.IDLE, Evidence.NO_SIGNAL, f"no signal from {status.agent}" if status.agent else "no agent", status.since_ms
+
+
+def cut_off(reason: str, host: str) -> str:
+    """The last known reason of a pane whose host is out of contact: neither dead nor done, and not certain either."""
+    tail = f"; no contact with {host}"
+    return reason[: REASON_CHARS_MAX - len(tail)] + tail
