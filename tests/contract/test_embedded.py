@@ -123,7 +123,7 @@ async def test_the_reader_asks_for_the_last_list_and_hears_the_next_but_says_not
 async def test_the_monitor_reads_that_every_write_is_synced_and_who_is_connected(state: Path, supervisor: Supervisor):
     url, _ = await start_nats(state, supervisor, {})
     async with connect(url, name="sorter", state=state):
-        server, clients, poison = await look_at_bus(url, state)
+        server, clients, poison, _ = await look_at_bus(url, state)
     assert server.answers
     assert server.open_to_all is False
     assert server.settings == {"store_dir": str(state / "nats" / "store" / "jetstream"), "sync_always": True}

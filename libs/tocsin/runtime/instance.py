@@ -36,6 +36,7 @@ NATS_CREDENTIAL = "nats.credential"
 NATS_READER_CREDENTIAL = "nats-reader.credential"
 NATS_CONSOLE_CREDENTIAL = "nats-console.credential"
 NATS_MONITOR_CREDENTIAL = "nats-monitor.credential"
+NATS_HOST_CREDENTIAL = "nats-host.credential"
 REDIS_CREDENTIAL = "redis.credential"
 
 BEARERS = (HOOK_CREDENTIAL, COMMAND_CREDENTIAL, READER_CREDENTIAL)
@@ -46,6 +47,7 @@ NATS_USERS: Mapping[str, str] = {
     NATS_CONSOLE_CREDENTIAL: "console",
     NATS_READER_CREDENTIAL: "reader",
     NATS_MONITOR_CREDENTIAL: "monitor",
+    NATS_HOST_CREDENTIAL: "host",
 }
 """Files that hold `user:password` of the bus, and their users."""
 
@@ -70,6 +72,7 @@ class Keeper(StrEnum):
 
     UP = "up"
     COMPOSE = "compose"
+    JOIN = "join"  # another machine's instance, of which this folder holds the hands and eyes
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +82,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     keeper: Keeper
     nats_url: str
-    redis_url: str
+    redis_url: str  # empty on a machine that has joined: only services need it
     ingest_url: str
     host: str
     workspace: str
@@ -349,7 +352,9 @@ def held(state: Path) -> bool:
 
 def restart_with(reached: Endpoint) -> str:
     """The command that puts the installed version in place of the running one."""
-    return "docker compose up -d --build" if reached.keeper == Keeper.COMPOSE else "tocsin down && tocsin up"
+    if reached.keeper == Keeper.COMPOSE:
+        return "docker compose up -d --build"
+    return f"tocsin down && tocsin {reached.keeper}"
 
 
 def other_version(reached: Endpoint, version: str) -> str | None:

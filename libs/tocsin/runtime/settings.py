@@ -40,3 +40,5 @@ class Settings(BaseSettings):
     """Anything but loopback is for containers, which publish no such port."""
     metrics_port_file: Path | None = None
     """Where to write the port, once it is listened on."""
+    makes_streams: bool = True
+    """TOCSIN_MAKES_STREAMS: False on a machine that has joined: its credential may not, and the instance's own services do."""

@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tocsin.contract.faults import Unavailable
-from tocsin.runtime.clock import Clock
+
+if TYPE_CHECKING:  # light enough for the verbs that are to answer at once
+    from tocsin.runtime.clock import Clock
 
 HARMLESS_MS = 1_000
 """Clocks this close count as one: NTP keeps them closer, and no limit of ours is finer between machines."""
@@ -46,7 +49,7 @@ class Skew:
 class BusTime:
     """A clock that shows UTC as the bus does; awake time is this machine's own."""
 
-    clock: Clock
+    clock: "Clock"
     skew: Skew
 
     def now_ms(self) -> int:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -21,7 +21,8 @@ from tocsin.agents.install.endpoint import write_endpoint
 from tocsin.agents.install.machine import HookCommand, Machine
 from tocsin.bus.bus import Unavailable
 from tocsin.bus.nats_bus import connect
-from tocsin.cli import embedded
+from tocsin.cli import embedded, invitation
+from tocsin.cli.ailments import bus_ailment, store_ailment
 from tocsin.cli.scrape import Targets
 from tocsin.cli.serve import SERVICES, main_of
 from tocsin.cli.supervisor import Job, StartFailed, Supervisor, end_others, open_log
@@ -128,25 +129,29 @@ def take(state: Path, call: Callable[[str], str]) -> int:
         time.sleep(POLL_S)
 
 
-def foreground(state: Path, one_process: bool) -> int:
-    """Take the folder and run in it until asked to stop. Raises NotStarted, Unusable."""
+Starter = Callable[[Supervisor, Callable[[str], str]], Awaitable[None]]
+"""Brings up what runs in a folder; it is given what keeps it running, and how verbs are called from here."""
+
+
+def foreground(state: Path, starter: Starter) -> int:
+    """Take the folder and run in it what `starter` brings up, until asked to stop. Raises NotStarted, Unusable."""
     call = caller(state)
     lock = take(state, call)
     try:
-        return uvloop.run(until_stopped(state, lock, one_process, call))
+        return uvloop.run(until_stopped(state, lock, starter, call))
     finally:
         os.close(lock)
 
 
-def detached(state: Path, one_process: bool) -> int:
-    """Start another `up` in a session of its own; returns when its list is there. Raises NotStarted, Unusable."""
+def detached(state: Path, verb: Sequence[str]) -> int:
+    """Start `verb` in a session of its own; returns when it is ready. Raises NotStarted, Unusable."""
     refuse_held(state, caller(state))
     instance.make_folder(state)
     log_path = state / "logs" / "up.log"
     log = open_log(log_path)
     begin = os.fstat(log).st_size
     try:
-        words = [sys.executable, "-P", "-m", "tocsin.cli", "up", "--state", str(state), *(["--one-process"] if one_process else [])]
+        words = [sys.executable, "-P", "-m", "tocsin.cli", *verb, "--state", str(state)]
         other = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     finally:
         os.close(log)
@@ -166,7 +171,7 @@ def detached(state: Path, one_process: bool) -> int:
 # ------------------------------------------------------------- running
 
 
-async def until_stopped(state: Path, lock: int, one_process: bool, call: Callable[[str], str]) -> int:
+async def until_stopped(state: Path, lock: int, starter: Starter, call: Callable[[str], str]) -> int:
     """Start all, tell where the list is, wait for a signal, end all. Raises NotStarted, Unusable."""
     asked = asyncio.Event()
     supervisor = Supervisor(state, lock, tell)
@@ -178,7 +183,7 @@ async def until_stopped(state: Path, lock: int, one_process: bool, call: Callabl
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop)
-    starting = asyncio.create_task(start(state, supervisor, one_process, call))
+    starting = asyncio.ensure_future(starter(supervisor, call))
     waiting = asyncio.create_task(asked.wait())
     try:
         await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -198,15 +203,19 @@ async def until_stopped(state: Path, lock: int, one_process: bool, call: Callabl
             (state / file).unlink(missing_ok=True)
 
 
-async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Callable[[str], str]) -> None:
+async def start(state: Path, one_process: bool, supervisor: Supervisor, call: Callable[[str], str]) -> None:
     """Bring everything up and say so. Raises NotStarted, StartFailed, Unusable."""
     began = time.monotonic()
     reported_to = instance.state_folder()  # by whatever is started from the same shell
+    see_room(state)
     instance_id = instance.create(state)
+    if (state / invitation.FILE).exists():
+        raise NotStarted(f"{state} has joined another machine's instance: {call('join')}, or another folder with --state DIR")
     ports = instance.ports(state)
     before = dict(ports)
     nats_url, bus = await start_nats(state, supervisor, ports)
     redis_url, store = await start_valkey(state, supervisor, ports)
+    await see_given()
     for name in LISTENERS.values():
         ports[name] = listener_port(name, ports)
     for name, port in before.items():
@@ -260,6 +269,41 @@ async def start(state: Path, supervisor: Supervisor, one_process: bool, call: Ca
     instance.write_endpoint(state, reached)
 
 
+def see_room(state: Path) -> None:
+    """Return when there is room to start with, and say when there is little. Raises NotStarted."""
+    free = shutil.disk_usage(state).free
+    if free < embedded.START_BYTES_MIN:
+        raise NotStarted(
+            f"the disk is full: {free // embedded.MIB} MiB are free at {state}, {embedded.START_BYTES_MIN // embedded.MIB} are needed to start"
+        )
+    if free < embedded.FREE_BYTES_MIN:
+        tell(f"warning: {free // embedded.MIB} MiB are free at {state}: when it is full, hooks spool and the bus takes nothing")
+
+
+async def see_given() -> None:
+    """Return when servers that the user named can be used. Raises NotStarted, which names the cause and the remedy."""
+    for variable, ailment in (("NATS_URL", bus_ailment), ("REDIS_URL", store_ailment)):
+        given = os.environ.get(variable)
+        said = await ailment(given, None) if given else None
+        if said:
+            raise NotStarted(f"{variable}: {said}", AWAY)
+
+
+def leaf_listener() -> embedded.LeafListener | None:
+    """Where other machines' nats-servers are taken, by TOCSIN_LEAF_LISTEN, _CERT and _KEY. Raises NotStarted."""
+    listen = os.environ.get("TOCSIN_LEAF_LISTEN")
+    if not listen:
+        return None
+    cert, key = os.environ.get("TOCSIN_LEAF_CERT"), os.environ.get("TOCSIN_LEAF_KEY")
+    if bool(cert) != bool(key):
+        raise NotStarted("TOCSIN_LEAF_CERT and TOCSIN_LEAF_KEY belong together: name both files")
+    if not cert and listen.rpartition(":")[0] not in (embedded.LOOPBACK, "localhost", "[::1]"):
+        raise NotStarted(
+            f"TOCSIN_LEAF_LISTEN={listen} would send a password over the network in the clear: name TOCSIN_LEAF_CERT and TOCSIN_LEAF_KEY"
+        )
+    return embedded.LeafListener(listen, cert and str(Path(cert).resolve()), key and str(Path(key).resolve()))
+
+
 def introduce(state: Path, reached: Endpoint, bus: str, store: str, call: Callable[[str], str]) -> None:
     """Say what runs where; `bus` and `store` say what they are."""
     tell(f"Tocsin {reached.version} on {state}")
@@ -306,16 +350,15 @@ async def start_nats(state: Path, supervisor: Supervisor, ports: dict[str, int])
     instance.create_server_credentials(state, instance.NATS_USERS)
     login = instance.credential(state, instance.NATS_CREDENTIAL) or ""
     config = state / "nats" / "nats.conf"
+    leaves = leaf_listener()
 
     def job(port: int) -> Job:
         text = embedded.nats_config(
             name=f"tocsin-{instance.credential(state, instance.ID)}",
             listen=f"{embedded.LOOPBACK}:{port}",
             store=str(state / "nats" / "store"),
-            service=login,
-            console=instance.credential(state, instance.NATS_CONSOLE_CREDENTIAL) or "",
-            reader=instance.credential(state, instance.NATS_READER_CREDENTIAL) or "",
-            monitor=instance.credential(state, instance.NATS_MONITOR_CREDENTIAL) or "",
+            leaves=leaves,
+            logins={user: instance.credential(state, name) or "" for name, user in instance.NATS_USERS.items()},
         )
         instance.make_folder(config.parent)
         instance.write_private(config, text.encode())

@@ -52,18 +52,13 @@ def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path],
         instance.make_folder(part)
     for name in (instance.ID, instance.HASH_KEY, *instance.BEARERS, *instance.NATS_USERS, instance.REDIS_CREDENTIAL):
         instance.write_private(copies / name, f"{held(name)}\n".encode())
-    logins = {
-        "service": held(instance.NATS_CREDENTIAL),
-        "console": held(instance.NATS_CONSOLE_CREDENTIAL),
-        "reader": held(instance.NATS_READER_CREDENTIAL),
-    }
+    logins = {user: held(name) for name, user in instance.NATS_USERS.items()}
     bus = embedded.nats_config(
         name="tocsin",
         listen=f"{EVERYWHERE}:4222",
         store="/data",
-        monitor=held(instance.NATS_MONITOR_CREDENTIAL),
         http="127.0.0.1:8222",
-        **logins,
+        logins=logins,
     )
     store = embedded.valkey_config(folder="/data", password=held(instance.REDIS_CREDENTIAL), bind=EVERYWHERE, port=6379)
     instance.write_private(folder / "nats" / "nats.conf", bus.encode())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tocsin.cli.embedded import without_login
+from tocsin.cli.embedded import FREE_BYTES_MIN, without_login
 
 if TYPE_CHECKING:
     from tocsin.runtime.instance import Child, Endpoint
@@ -24,11 +24,13 @@ RESTARTS_MAX = 3
 UNSET_STORE = "/tmp/nats/"  # noqa: S108
 """Where nats-server stores when nobody tells it where."""
 
+HOST_SILENT_S = 35
+"""A host says every 10 s that it is there; three such words missed, and a little for the way."""
+
+AHEAD_S_MAX = 5.0
+"""A clock that is kept by the network is never so far off; ours may be measured over a slow link."""
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
-
-
-FREE_BYTES_MIN = 256 * 2**20
-"""Less than this is told of: the log of hook events alone may grow to twice as much."""
 
 
 class Level(StrEnum):
@@ -57,6 +59,7 @@ class Server:
     open_to_all: bool | None = None  # it serves who shows no credential
     version: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    ailment: str | None = None  # why it cannot be used, with the remedy
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,18 @@ class Agent:
     found: bool
     installed: bool
     trusted: bool | None = None  # None: this agent asks for no trust
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that has said that it takes part."""
+
+    name: str
+    label: str  # what it calls itself, and where its folder is
+    silent_s: int
+    ahead_s: float = 0.0  # how far its clock is ahead of the bus'
+    is_this: bool = False
+    left: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,9 +108,19 @@ class Facts:
     spool_waiting: int = 0
     spool_lost: int = 0
     blind: tuple[str, ...] = ()  # what pane-host cannot see
+    hosts: tuple[Host, ...] | None = None  # None: the bus does not tell
+    jetstream: str | None = None  # what the bus says of a store that it has given up
+    port_taken: bool = False  # another program listens where hooks should be taken
+    docker: str | None = None  # why containers cannot be kept; asked where they are to be
 
 
 # -------------------------------------------------------------- checks
+
+
+def docker_check(facts: Facts) -> Iterator[Finding]:
+    """Can containers be kept, where they are to be?"""
+    if facts.docker is not None:
+        yield Finding("docker", Level.WRONG, facts.docker, "then: docker compose up -d --build --wait")
 
 
 def instance_check(facts: Facts) -> Iterator[Finding]:
@@ -118,11 +143,16 @@ def bus_check(facts: Facts) -> Iterator[Finding]:
     if facts.endpoint is None:
         return
     if not facts.bus.answers:
-        yield Finding(
-            "bus", Level.WRONG, f"{without_login(facts.endpoint.nats_url)} does not answer, or not to our credential", _start(facts)
-        )
+        says = facts.bus.ailment or f"{without_login(facts.endpoint.nats_url)} does not answer, or not to our credential"
+        yield Finding("bus", Level.WRONG, says, _start(facts))
         return
+    if facts.jetstream is not None:
+        says = f"it takes and keeps nothing: {facts.jetstream}"
+        yield Finding("bus", Level.WRONG, says, "make room on the disk of its store, then start it again")
     known = facts.bus.settings
+    if not known and facts.endpoint.keeper == "join":
+        yield Finding("bus", Level.OK, f"{without_login(facts.endpoint.nats_url)} answers; how it stores, its own machine's doctor tells")
+        return
     if not known:
         says = f"{without_login(facts.endpoint.nats_url)} answers; it does not tell how it stores"
         yield Finding("bus", Level.NOTE, says, "see that its store_dir is on a lasting disk, with sync_interval: always")
@@ -150,12 +180,11 @@ def lasting_check(facts: Facts) -> Iterator[Finding]:
 
 def store_check(facts: Facts) -> Iterator[Finding]:
     """Does the store answer, and does it keep what it was given?"""
-    if facts.endpoint is None:
+    if facts.endpoint is None or not facts.endpoint.redis_url:
         return
-    if not facts.store.answers:
-        yield Finding(
-            "store", Level.WRONG, f"{without_login(facts.endpoint.redis_url)} does not answer, or not to our credential", _start(facts)
-        )
+    if not facts.store.answers or facts.store.ailment is not None:
+        says = facts.store.ailment or f"{without_login(facts.endpoint.redis_url)} does not answer, or not to our credential"
+        yield Finding("store", Level.WRONG, says, _start(facts))
         return
     known = facts.store.settings
     if not known:
@@ -209,7 +238,7 @@ def services_check(facts: Facts) -> Iterator[Finding]:
             says = f"{child.name} was restarted {child.restarts} times, last after {child.last_exit}"
             yield Finding("services", Level.WRONG, says, _log(facts, child.name))
     if facts.clients is None:
-        if facts.bus.answers:
+        if facts.bus.answers and facts.endpoint.keeper != "join":
             yield Finding("services", Level.NOTE, "the bus does not tell who is connected to it")
         return
     away = [name for name in SERVICES if name not in facts.clients]
@@ -237,12 +266,43 @@ def hooks_check(facts: Facts) -> Iterator[Finding]:
         says = f"hooks report to {facts.hooks_reach or 'nowhere'}, the instance listens on {facts.endpoint.ingest_url}"
         yield Finding("hooks", Level.WRONG, says, "tocsin down && tocsin up")
     if facts.endpoint is not None and facts.runs and facts.health != 200:
-        how = "does not answer" if facts.health is None else f"answers {facts.health}"
-        yield Finding("hooks", Level.WRONG, f"hook-ingest at {facts.endpoint.ingest_url} {how}", _log(facts, "hook-ingest"))
+        if facts.port_taken:
+            says = f"another program listens at {facts.endpoint.ingest_url}, where hooks should be taken"
+            yield Finding("hooks", Level.WRONG, says, f"end it, or choose another port (TOCSIN_INGEST_PORT); then: {_start(facts)}")
+        else:
+            how = "does not answer" if facts.health is None else f"answers {facts.health}"
+            yield Finding("hooks", Level.WRONG, f"hook-ingest at {facts.endpoint.ingest_url} {how}", _log(facts, "hook-ingest"))
     if installed and facts.hook_command and not facts.doubles and all(agent.installed and agent.trusted is not False for agent in here):
         yield Finding("hooks", Level.OK, ", ".join(agent.label for agent in installed))
     if not here:
         yield Finding("hooks", Level.NOTE, "no coding agent was found on this machine")
+
+
+def hosts_check(facts: Facts) -> Iterator[Finding]:
+    """Which machines take part, is each heard, alone under its name, and on time?"""
+    well: list[str] = []
+    for host in facts.hosts or ():
+        if host.left:
+            continue
+        found = list(_host_check(facts, host))
+        yield from found
+        if not found:
+            well.append(host.name)
+    if well:
+        yield Finding("hosts", Level.OK, ", ".join(well))
+
+
+def _host_check(facts: Facts, host: Host) -> Iterator[Finding]:
+    if facts.endpoint is not None and host.name == facts.endpoint.host and not host.is_this:
+        says = f"the host name {host.name} is another machine's too: {host.label}, heard {host.silent_s} s ago"
+        yield Finding("hosts", Level.WRONG, says, "give this machine a name of its own: TOCSIN_HOST=NAME, and start it again")
+    elif host.silent_s >= HOST_SILENT_S:
+        says = f"no contact with {host.name} ({host.label}) for {host.silent_s} s: what is shown of it is the last that was heard"
+        yield Finding("hosts", Level.WRONG, says, f"see its network, and run tocsin doctor on {host.name}")
+    if abs(host.ahead_s) >= AHEAD_S_MAX:
+        how = "ahead of" if host.ahead_s > 0 else "behind"
+        says = f"the clock of {host.name} is {abs(host.ahead_s):.0f} s {how} the bus'; what it says is corrected by that"
+        yield Finding("hosts", Level.WRONG, says, f"set it by the network on {host.name} (Linux: timedatectl set-ntp true)")
 
 
 def spool_check(facts: Facts) -> Iterator[Finding]:
@@ -268,12 +328,14 @@ def sight_check(facts: Facts) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+    docker_check,
     instance_check,
     bus_check,
     store_check,
     lasting_check,
     links_check,
     services_check,
+    hosts_check,
     hooks_check,
     spool_check,
     poison_check,
@@ -287,7 +349,9 @@ def examine(facts: Facts) -> list[Finding]:
 
 
 def _start(facts: Facts) -> str:
-    return "docker compose up -d" if facts.endpoint is not None and facts.endpoint.keeper == "compose" else "tocsin up"
+    if facts.endpoint is None or facts.endpoint.keeper == "up":
+        return "tocsin up"
+    return "docker compose up -d" if facts.endpoint.keeper == "compose" else "tocsin join"
 
 
 def _log(facts: Facts, service: str) -> str:

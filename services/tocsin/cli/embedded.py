@@ -53,6 +53,15 @@ STORE_FILE_BYTES_MAX = 16 * 1024 * MIB
 STORE_MEMORY_BYTES_MAX = 1024 * MIB
 """Caps, not reservations: what the streams may claim together."""
 
+FREE_BYTES_MIN = 256 * MIB
+"""Less is told of: the log of hook events alone may grow to twice as much."""
+
+START_BYTES_MIN = 32 * MIB
+"""With less nothing is started: both servers would soon refuse every write."""
+
+LEAF_RECONNECT_S = 1
+"""How soon a leaf tries its hub again."""
+
 PROBE_S_MAX = 1.0
 
 
@@ -176,6 +185,18 @@ def console_may() -> dict[str, list[str]]:
     }
 
 
+OF_HOSTS = frozenset({Party.HOOK_INGEST, Party.PANE_HOST, Party.COMMAND, Party.ANY_SERVICE})
+"""Who speaks from a machine that has joined."""
+
+
+def host_may() -> dict[str, list[str]]:
+    """What a machine that has joined may do: say what its hands, eyes, hooks and commands say, and hear; it makes and empties no stream."""
+    asked = ["STREAM.INFO.*", "STREAM.NAMES", "DIRECT.GET.>", "STREAM.MSG.GET.*", "CONSUMER.CREATE.>", "CONSUMER.DURABLE.CREATE.>"]
+    asked += ["CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>"]
+    said = [subject.all for subject in SUBJECTS.values() if OF_HOSTS & set(subject.said_by)]
+    return {"publish": [*said, *(f"$JS.API.{one}" for one in asked), "$JS.ACK.>", "$JS.FC.>", "_INBOX.>"], "subscribe": [">"]}
+
+
 ASK_SETTINGS, ASK_CLIENTS = "$SYS.REQ.SERVER.PING.VARZ", "$SYS.REQ.SERVER.PING.CONNZ"
 MONITOR_MAY = {"publish": [ASK_SETTINGS, ASK_CLIENTS], "subscribe": ["_INBOX.>"]}
 """What `doctor` reads the server's own settings with, and who is connected."""
@@ -186,10 +207,26 @@ def _user(login: str, may: Mapping[str, list[str]] | None = None) -> dict[str, o
     return {"user": user, "password": password} | ({"permissions": may} if may else {})
 
 
+@dataclass(frozen=True)
+class LeafListener:
+    """Where nats-servers of other machines are taken as leaves. Without a certificate it is for loopback, or a tunnel, alone."""
+
+    listen: str
+    cert: str | None = None
+    key: str | None = None
+
+
 def nats_config(
-    *, name: str, listen: str, store: str, service: str, console: str, reader: str, monitor: str, http: str | None = None
+    *,
+    name: str,
+    listen: str,
+    store: str,
+    logins: Mapping[str, str],
+    http: str | None = None,
+    leaves: LeafListener | None = None,
 ) -> str:
-    """A configuration for nats-server, which reads JSON. Logins are `user:password`; `http` is the monitoring address, if any.
+    """A configuration for nats-server, which reads JSON. `logins`: for each of instance.NATS_USERS its `user:password`; `http` is the
+    monitoring address, if any.
 
     Synced writes are server-wide: an acknowledged message is on disk.
     """
@@ -205,12 +242,39 @@ def nats_config(
         },
         "system_account": "SYS",
         "accounts": {
-            "SYS": {"users": [_user(monitor, MONITOR_MAY)]},
-            "TOCSIN": {"jetstream": "enabled", "users": [_user(service), _user(console, console_may()), _user(reader, reader_may())]},
+            "SYS": {"users": [_user(logins["monitor"], MONITOR_MAY)]},
+            "TOCSIN": {
+                "jetstream": "enabled",
+                "users": [_user(logins["service"]), _user(logins["console"], console_may()), _user(logins["reader"], reader_may()), _user(logins["host"], host_may())],
+            },
         },
     }
     if http:
         config["http"] = http
+    if leaves is not None:
+        config["leafnodes"] = {"listen": leaves.listen} | (
+            {"tls": {"cert_file": leaves.cert, "key_file": leaves.key}} if leaves.cert else {}
+        )
+    return json.dumps(config, indent=2) + "\n"
+
+
+def leaf_config(*, name: str, listen: str, hub: str, login: str, authority: str | None) -> str:
+    """A configuration for the nats-server of a machine that has joined: it keeps nothing and hands everything on to `hub`.
+
+    Whoever connects here shows the same login. `authority`: the file of the certificate that the hub's is signed with, if the
+    system does not know it.
+    """
+    scheme, slashes, place = hub.partition("://")
+    remote: dict[str, object] = {"urls": [f"{scheme}{slashes}{login}@{place}"]}
+    if authority:
+        remote["tls"] = {"ca_file": authority}
+    config: dict[str, object] = {
+        "server_name": name,
+        "listen": listen,
+        "max_payload": PAYLOAD_BYTES_MAX,
+        "authorization": {"users": [_user(login)]},
+        "leafnodes": {"reconnect": LEAF_RECONNECT_S, "remotes": [remote]},
+    }
     return json.dumps(config, indent=2) + "\n"
 
 

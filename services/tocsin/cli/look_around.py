@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,23 @@ from tocsin.agents.install import INSTALLERS, double_registrations
 from tocsin.agents.install.endpoint import read_endpoint
 from tocsin.agents.install.machine import HookCommand, Machine
 from tocsin.agents.spool import FOLDER, LOST, PATTERN
+from tocsin.bus.bus import Unavailable
+from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
-from tocsin.cli.doctor import Agent, Facts, Server
-from tocsin.contract.subjects import DEAD
+from tocsin.cli.ailments import bus_ailment, docker_ailment, store_ailment
+from tocsin.cli.doctor import Agent, Facts, Host, Server
+from tocsin.contract.ids import HostId, WorkspaceId
+from tocsin.contract.messages import HostKnown
+from tocsin.contract.subjects import DEAD, HOST_KNOWN
+from tocsin.pane_host.presence import of_this_machine
 from tocsin.pane_host.sight import sight
 from tocsin.runtime import instance
-from tocsin.runtime.instance import Keeper
+from tocsin.runtime.instance import Endpoint, Keeper
 
 ANSWER_S_MAX = 2.0
+
+COMPOSE_FOLDER = ".tocsin"
+"""Where docker-compose.yml has the credentials put, beside itself."""
 
 AWAY = (OSError, TimeoutError, NatsError, redis.RedisError, ValueError, KeyError)
 """What a server that is away, refuses us or says something else raises."""
@@ -35,10 +45,13 @@ AWAY = (OSError, TimeoutError, NatsError, redis.RedisError, ValueError, KeyError
 async def gather(state: Path, version: str) -> Facts:
     """All facts of the instance in `state`, for a command of `version`."""
     reached = instance.endpoint(state)
-    bus, clients, poison, store, health = Server(), None, None, Server(), None
+    bus, clients, poison, jetstream, store, health, hosts = Server(), None, None, None, Server(), None, None
     if reached is not None:
-        (bus, clients, poison), store, health = await asyncio.gather(
-            look_at_bus(reached.nats_url, state), look_at_store(reached.redis_url, state), ask_health(reached.ingest_url)
+        (bus, clients, poison, jetstream), store, health, hosts = await asyncio.gather(
+            look_at_bus(reached.nats_url, state),
+            look_at_store(reached.redis_url, state),
+            ask_health(reached.ingest_url),
+            look_at_hosts(reached, state),
         )
     machine = Machine(Path.home(), os.environ)
     hook = HookCommand(machine.home)
@@ -69,7 +82,18 @@ async def gather(state: Path, version: str) -> Facts:
         spool_waiting=len(list(spool.glob(PATTERN))),
         spool_lost=(spool / LOST).stat().st_size if (spool / LOST).exists() else 0,
         blind=tuple(seen.get("blind", ())),
+        hosts=hosts,
+        jetstream=jetstream,
+        port_taken=reached is not None and await is_taken(reached, health, state),
+        docker=await asyncio.to_thread(docker_ailment) if in_containers(reached, state) else None,
     )
+
+
+def in_containers(reached: Endpoint | None, state: Path) -> bool:
+    """Whether containers keep this instance, or are to: the folder lies where docker-compose.yml puts it."""
+    if reached is not None:
+        return reached.keeper is Keeper.COMPOSE
+    return state.name == COMPOSE_FOLDER and (state.parent / "docker-compose.yml").exists()
 
 
 def free_bytes(state: Path) -> int | None:
@@ -125,8 +149,8 @@ async def _asked(url: str, login: str | None, *subjects: str) -> list[Any] | Non
         return None
 
 
-async def look_at_bus(url: str, state: Path) -> tuple[Server, tuple[str, ...] | None, int | None]:
-    """The bus, who is connected to it, and how many messages were put aside."""
+async def look_at_bus(url: str, state: Path) -> tuple[Server, tuple[str, ...] | None, int | None, str | None]:
+    """The bus, who is connected to it, how many messages were put aside, and why it keeps nothing, if it says so."""
     login = instance.credential(state, instance.NATS_CREDENTIAL)
     monitor = instance.credential(state, instance.NATS_MONITOR_CREDENTIAL)
     plain = embedded.without_login(url)
@@ -137,13 +161,42 @@ async def look_at_bus(url: str, state: Path) -> tuple[Server, tuple[str, ...] | 
         _asked(url, login, f"$JS.API.STREAM.INFO.{DEAD.stream}"),
     )
     poison = streams[0].get("state", {}).get("messages") if streams else None
+    given_up = streams[0].get("error", {}).get("description") if streams else None
+    ailment = await bus_ailment(url, login) if ours is None else None
     if not said:
-        return Server(answers=ours is not None, open_to_all=stranger is not None), None, poison
+        return Server(answers=ours is not None, open_to_all=stranger is not None, ailment=ailment), None, poison, given_up
     settings, clients = said[0]["data"], said[1]["data"]["connections"]
     config = (settings.get("jetstream") or {}).get("config") or {}
     told = {"store_dir": config.get("store_dir"), "sync_always": bool(config.get("sync_always"))}
-    server = Server(ours is not None, stranger is not None, settings.get("version"), told)
-    return server, tuple(client.get("name", "") for client in clients), poison
+    server = Server(ours is not None, stranger is not None, settings.get("version"), told, ailment)
+    return server, tuple(client.get("name", "") for client in clients), poison, given_up
+
+
+async def look_at_hosts(reached: Endpoint, state: Path) -> tuple[Host, ...] | None:
+    """Every machine that has ever said that it takes part; None when the bus does not tell."""
+    try:
+        async with asyncio.timeout(3 * ANSWER_S_MAX), connect(reached.nats_url, name="doctor", state=state, makes_streams=False) as bus:
+            now_ms = time.time_ns() // 1_000_000 - await bus.clock_ahead_ms()
+            known: dict[str, HostKnown] = {}
+            async with bus.follow(HOST_KNOWN) as reading:
+                async for batch in reading:
+                    known |= {heard.body.host: heard.body for heard in batch}
+                    if not batch:
+                        break
+    except (*AWAY, Unavailable):
+        return None
+    machine = of_this_machine(HostId(reached.host), WorkspaceId(reached.workspace), state).machine
+    return tuple(
+        Host(
+            name=one.host,
+            label=one.label,
+            silent_s=max(0, now_ms - one.at_ms) // 1000,
+            ahead_s=one.clock_ahead_ms / 1000,
+            is_this=one.machine == machine,
+            left=one.left,
+        )
+        for one in known.values()
+    )
 
 
 async def _nothing() -> None:
@@ -154,13 +207,16 @@ async def _nothing() -> None:
 
 
 async def look_at_store(url: str, state: Path) -> Server:
-    """The store and the settings that decide what it keeps."""
+    """The store and the settings that decide what it keeps. No address: this machine needs none."""
+    if not url:
+        return Server()
     password = instance.credential(state, instance.REDIS_CREDENTIAL)
     stranger = await _store_said(embedded.without_login(url), None)
     ours = await _store_said(url, password)
+    ailment = await store_ailment(url, password)
     if ours is None:
-        return Server()
-    return Server(True, stranger is not None, ours[0], ours[1])
+        return Server(ailment=ailment)
+    return Server(True, stranger is not None, ours[0], ours[1], ailment)
 
 
 async def _store_said(url: str, password: str | None) -> tuple[str | None, dict[Any, Any]] | None:
@@ -180,6 +236,15 @@ async def _store_said(url: str, password: str | None) -> tuple[str | None, dict[
 
 
 # -------------------------------------------------------------- ingest
+
+
+async def is_taken(reached: Endpoint, health: int | None, state: Path) -> bool:
+    """True when something listens where hooks should be taken, and it is not our hook-ingest."""
+    port = urlsplit(reached.ingest_url).port
+    if health == 200 or port is None:
+        return False
+    said = await embedded.ask_ingest(port, instance.credential(state, instance.COMMAND_CREDENTIAL) or "")
+    return said is embedded.Answer.FOREIGN
 
 
 async def ask_health(url: str) -> int | None:

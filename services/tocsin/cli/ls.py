@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -43,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the list. Exit codes: 0, or 4 when nobody can say what the list is."""
 
     async def work(place: reading.Place) -> int:
-        found = await reading.last_list(place)
+        found = await reading.last_listed(place)
         if isinstance(found, Refusal):
             return refuse(found, args.json)
         if args.json:
-            print(json.dumps(plain(found)))
+            print(json.dumps(plain(found.body)))
         else:
-            show(found, several_hosts(found.worktrees))
+            show(found.body, several_hosts(found.body.worktrees), found.now_ms)
         return DONE
 
     return reading.with_place(args, work)
@@ -112,9 +111,8 @@ def table(rows: Sequence[Row], now_ms: int, with_host: bool) -> "Table":
     return drawn
 
 
-def show(body: WorktreesSorted, with_host: bool) -> None:
+def show(body: WorktreesSorted, with_host: bool, now_ms: int) -> None:
     """Print the list for a person."""
-    now_ms = time.time_ns() // 1_000_000
     if body.worktrees and sys.stdout.isatty():
         from rich.console import Console
 

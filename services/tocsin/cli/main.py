@@ -52,6 +52,8 @@ VERBS = {
     "asyncapi": "the bus contract as AsyncAPI 3",
     "refusals": "every refusal code, with its next step",
     "metrics": "every metric that services show, with its labels",
+    "invite": "what another machine needs to join this instance",
+    "join": "take part in another machine's instance",
     "pane-host": "run the hands and eyes of this machine",
     "serve": "run one service (what the containers do)",
     "credentials": "make the credentials of an instance folder, once",

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import os
 import socket
 import time
@@ -70,21 +71,38 @@ async def connect(place: Place) -> AsyncIterator["Bus"]:
         await connection.__aexit__(None, None, None)
 
 
+class Listed(NamedTuple):
+    """A list, and what time it is for it: by the bus' clock, where this machine's is off."""
+
+    body: WorktreesSorted
+    now_ms: int
+
+
 async def last_list(place: Place) -> WorktreesSorted | Refusal:
-    """The list as it stands. Refuses: unavailable, also when nobody publishes one; that is never an empty list."""
+    """The list as it stands. Refuses as `last_listed`."""
+    found = await last_listed(place)
+    return found if isinstance(found, Refusal) else found.body
+
+
+async def last_listed(place: Place) -> Listed | Refusal:
+    """The list as it stands, and now. Refuses: unavailable, also when nobody publishes one; that is never an empty list."""
     from tocsin.bus.bus import Unavailable
     from tocsin.contract.subjects import WORKTREE_SORTED
+    from tocsin.runtime.skew import Skew
 
     try:
         async with connect(place) as bus:
             last = await bus.last(WORKTREE_SORTED, place.workspace)
+            skew = Skew()
+            with contextlib.suppress(Unavailable):  # a bus that cannot tell its time has a list all the same
+                skew.take(await bus.clock_ahead_ms())
     except Unavailable as error:
         return Refusal(Code.UNAVAILABLE, str(error))
     if last is None:
         return Refusal(Code.NO_LIST, nobody_publishes(place.workspace))
     if last.body is None:
         return Refusal(Code.UNAVAILABLE, "the list is of another version of Tocsin than this command")
-    return last.body
+    return Listed(last.body, skew.in_bus_time(time.time_ns() // 1_000_000))
 
 
 def nobody_publishes(workspace: str) -> str:

@@ -17,12 +17,16 @@ def run(args: argparse.Namespace) -> int:
     if sys.platform == "win32":
         print("tocsin: it runs on Linux, on macOS and in WSL2, not on Windows itself: nothing was started", file=sys.stderr)
         return 3
-    from tocsin.cli.bring_up import NotStarted, detached, foreground
+    from functools import partial
+
+    from tocsin.cli.bring_up import NotStarted, detached, foreground, start
     from tocsin.runtime import instance
 
     try:
         state = instance.state_folder(args.state)
-        return detached(state, args.one_process) if args.detach else foreground(state, args.one_process)
+        if args.detach:
+            return detached(state, ("up", *(["--one-process"] if args.one_process else [])))
+        return foreground(state, partial(start, state, args.one_process))
     except (NotStarted, instance.Unusable) as error:
         print(f"tocsin: {error}", file=sys.stderr)
         return error.code if isinstance(error, NotStarted) else 3

@@ -14,6 +14,7 @@ from tocsin.cli.main import DONE, refuse
 from tocsin.contract.messages import AttentionClass, Row, WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.listing.plain import plain
+from tocsin.runtime.skew import Skew
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,6 +80,11 @@ class Screen:
         self.settled = Settled()
         self.body: WorktreesSorted | None = None
         self.cut_off_ms: int | None = None
+        self.skew = Skew()
+
+    def now_ms(self) -> int:
+        """What time it is for the list: by the bus' clock, where this machine's is off."""
+        return self.skew.in_bus_time(time.time_ns() // 1_000_000)
 
     def note(self) -> str | None:
         """What has to be said beside the rows."""
@@ -95,7 +101,7 @@ class Screen:
         if self.body is None:
             return Text(self.note() or reading.nobody_publishes(workspace))
         rows = self.settled.rows(awake_ms)
-        parts: list[RenderableType] = [ls.table(rows, time.time_ns() // 1_000_000, ls.several_hosts(rows))] if rows else []
+        parts: list[RenderableType] = [ls.table(rows, self.now_ms(), ls.several_hosts(rows))] if rows else []
         note = self.note()
         return Group(*parts, Text(note, style="bold")) if note else Group(*parts)
 
@@ -126,14 +132,13 @@ async def lists(bus: "Bus", workspace: str) -> AsyncIterator[WorktreesSorted | N
 
 
 async def probe(bus: "Bus", screen: Screen) -> None:
-    """Notice that the bus is away, and that it is there again."""
+    """Notice that the bus is away, that it is there again, and what time it has."""
     from tocsin.bus.bus import Unavailable
-    from tocsin.contract.subjects import WORKTREE_SORTED
 
     while True:
         await asyncio.sleep(PROBE_S)
         try:
-            await bus.birth(WORKTREE_SORTED)
+            screen.skew.take(await bus.clock_ahead_ms())
         except Unavailable:
             if screen.cut_off_ms is None:
                 screen.cut_off_ms = time.time_ns() // 1_000_000
@@ -153,7 +158,7 @@ async def print_lines(bus: "Bus", place: reading.Place, screen: Screen, as_json:
             print(json.dumps(plain(body)), flush=True)
         else:
             print(time.strftime("--- %H:%M:%S"))
-            ls.show(body, ls.several_hosts(body.worktrees))
+            ls.show(body, ls.several_hosts(body.worktrees), screen.now_ms())
             sys.stdout.flush()
 
 
@@ -200,6 +205,8 @@ def run(args: argparse.Namespace) -> int:
         screen = Screen()
         try:
             async with reading.connect(place) as bus:
+                with contextlib.suppress(Unavailable):
+                    screen.skew.take(await bus.clock_ahead_ms())
                 probing = asyncio.create_task(probe(bus, screen))
                 try:
                     if args.json or not sys.stdout.isatty():

@@ -103,7 +103,7 @@ async def main() -> None:
     settings = IngestSettings()
     async with (
         metered("hook-ingest", settings) as meter,
-        connect(settings.nats_url, name="hook-ingest", state=settings.state) as bus,
+        connect(settings.nats_url, name="hook-ingest", state=settings.state, makes_streams=settings.makes_streams) as bus,
     ):
         meter.add(bus.samples)
         await serve(settings, bus, SystemClock(), show=meter.add)
