@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up down logs check test acceptance bench test-compose
+.PHONY: help setup up down logs check test acceptance bench test-compose test-hosts
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -41,6 +41,9 @@ bench: $(READY) ## figures on this machine, each beside its base; ARGS: commands
 
 test-compose: $(READY) ## docker-compose.yml, from nothing to a hook in the list and back
 	$(BIN)/python -m pytest tests/system/compose/story.py $(ARGS)
+
+test-hosts: $(READY) ## two machines as two network namespaces, one cut off and healed; as root, on Linux
+	$(BIN)/python -m pytest tests/system/hosts/story.py -s --timeout 600 $(ARGS)
 
 # A Python that is there and new enough is kept; else the first that will do is looked for, by running it.
 $(READY): pyproject.toml constraints.txt

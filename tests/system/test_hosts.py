@@ -126,13 +126,14 @@ def test_a_clock_ten_minutes_ahead_moves_no_row_no_age_and_no_spooled_event_and_
         assert all(f" {minutes}m " not in shown for minutes in range(5, 15)), shown
 
         # What waits in the spool is as old as the sender's clock says, whatever that shows.
-        far.signal("hook-ingest", signal.SIGSTOP)
+        far.process.send_signal(signal.SIGSTOP)
+        far.signal("hook-ingest", signal.SIGKILL)
         far.ask("spooled")
         spooled_ms = time.time() * 1000
         assert far.spooled() == 2
         hub.ask("after")
         hub.wait_for("a later one is there first", lambda rows: rows["hub", "after"]["class"] == 1)
-        far.signal("hook-ingest", signal.SIGCONT)
+        far.process.send_signal(signal.SIGCONT)
         rows = hub.wait_for("the spooled one is there", lambda rows: ("far", "spooled") in rows)
         assert [row["name"] for row in rows] == ["after", "spooled", "third", "second", "first"]
         assert rows[1]["attention_at"] <= spooled_ms

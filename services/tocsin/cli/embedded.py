@@ -59,7 +59,7 @@ FREE_BYTES_MIN = 256 * MIB
 START_BYTES_MIN = 32 * MIB
 """With less nothing is started: both servers would soon refuse every write."""
 
-LEAF_RECONNECT_S = 1
+LEAF_RECONNECT_S = "1s"
 """How soon a leaf tries its hub again."""
 
 PROBE_S_MAX = 1.0
@@ -252,6 +252,7 @@ def nats_config(
     if http:
         config["http"] = http
     if leaves is not None:
+        config["default_js_domain"] = {"TOCSIN": ""}  # leaves ask this server's JetStream as our own clients do
         config["leafnodes"] = {"listen": leaves.listen} | (
             {"tls": {"cert_file": leaves.cert, "key_file": leaves.key}} if leaves.cert else {}
         )
@@ -273,6 +274,7 @@ def leaf_config(*, name: str, listen: str, hub: str, login: str, authority: str 
         "listen": listen,
         "max_payload": PAYLOAD_BYTES_MAX,
         "authorization": {"users": [_user(login)]},
+        "default_js_domain": {"$G": ""},  # what is asked of JetStream is asked of the hub's
         "leafnodes": {"reconnect": LEAF_RECONNECT_S, "remotes": [remote]},
     }
     return json.dumps(config, indent=2) + "\n"

@@ -79,10 +79,8 @@ class Machine:
 
     def end(self) -> None:
         """Stop what was started, and what it left."""
-        for child in instance.children(self.state):
-            if child.process is not None and instance.alive(child.process):
-                os.kill(child.process.pid, signal.SIGCONT)
         if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(30)
