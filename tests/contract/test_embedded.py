@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from support import Deadline
 from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
-from tocsin.cli.bring_up import NotStarted, start_nats, start_valkey
+from tocsin.cli.bring_up import NotStarted, leaf_listener, start_nats, start_valkey
 from tocsin.cli.embedded import Answer, Program
 from tocsin.cli.look_around import look_at_bus, look_at_store
 from tocsin.cli.supervisor import (
@@ -34,7 +34,7 @@ from tocsin.cli.supervisor import (
     pause_s,
     trim,
 )
-from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.contract.subjects import HOST_CMD, HOST_KNOWN, PANE_STATUS, RUN_EVENT, WORKTREE_SORTED
 from tocsin.runtime import instance
 from tocsin.store.connection import open_store
 
@@ -120,6 +120,28 @@ async def test_the_reader_asks_for_the_last_list_and_hears_the_next_but_says_not
         assert (await bus.client.jetstream().get_last_msg(WORKTREE_SORTED.stream, subject)).data == b"a list"
 
 
+async def test_a_machine_that_joins_says_what_hosts_say_and_makes_and_empties_nothing(state: Path, supervisor: Supervisor):
+    url, _ = await start_nats(state, supervisor, {})
+    async with (
+        connect(url, name="test", state=state) as bus,
+        as_user(url, state, instance.NATS_HOST_CREDENTIAL) as (host, reproaches),
+    ):
+        await host.jetstream().publish(HOST_KNOWN.at("far"), b"is there")
+        assert (await host.jetstream().get_msg(HOST_KNOWN.stream, subject=HOST_KNOWN.at("far"), direct=True)).data == b"is there"
+        forbidden = [
+            WORKTREE_SORTED.at("default"), PANE_STATUS.at("far", "p"), RUN_EVENT.at("r"), HOST_CMD.at("near"),
+            f"$JS.API.STREAM.PURGE.{HOST_KNOWN.stream}", f"$JS.API.STREAM.DELETE.{HOST_KNOWN.stream}", "$JS.API.STREAM.CREATE.MINE",
+            f"$JS.API.STREAM.UPDATE.{HOST_KNOWN.stream}", f"$JS.API.CONSUMER.DELETE.{HOST_CMD.stream}.pane-host-near",
+        ]  # fmt: skip
+        for subject in forbidden:
+            await host.publish(subject, b"forged")
+        await host.flush()
+        async for _ in Deadline(5, "all are refused"):
+            if len(reproaches) == len(forbidden):
+                break
+        assert (await bus.last(HOST_KNOWN, "far")) is not None
+
+
 async def test_the_monitor_reads_that_every_write_is_synced_and_who_is_connected(state: Path, supervisor: Supervisor):
     url, _ = await start_nats(state, supervisor, {})
     async with connect(url, name="sorter", state=state):
@@ -164,6 +186,33 @@ async def test_an_address_in_the_environment_is_used_as_it_is_and_shown_no_crede
     assert (await start_nats(state, supervisor, {}))[0] == "nats://bus.example:4222"
     assert (await start_valkey(state, supervisor, {}))[0] == "redis://store.example:6379"
     assert [file for file in (*instance.NATS_USERS, instance.REDIS_CREDENTIAL) if (state / file).exists()] == []
+
+
+# ------------------------------------------------------------- leaves
+
+LISTENERS = [
+    # where, certificate, key; what is said
+    ("0.0.0.0:7422", None, None, "in the clear: name TOCSIN_LEAF_CERT and TOCSIN_LEAF_KEY"),
+    ("127.0.0.1:7422", "c.pem", None, "belong together"),
+    ("127.0.0.1:7422", None, "k.pem", "belong together"),
+    ("127.0.0.1:7422", None, None, None),
+    ("0.0.0.0:7422", "c.pem", "k.pem", None),
+]
+
+
+@pytest.mark.parametrize(("listen", "cert", "key", "said"), LISTENERS)
+def test_leaves_are_taken_over_the_network_with_a_certificate_alone(
+    monkeypatch: pytest.MonkeyPatch, listen: str, cert: str | None, key: str | None, said: str | None
+):
+    for name, value in (("LISTEN", listen), ("CERT", cert), ("KEY", key)):
+        monkeypatch.delenv(f"TOCSIN_LEAF_{name}", raising=False)
+        if value:
+            monkeypatch.setenv(f"TOCSIN_LEAF_{name}", value)
+    if said:
+        with pytest.raises(NotStarted, match=said):
+            leaf_listener()
+    else:
+        assert leaf_listener().listen == listen
 
 
 # -------------------------------------------------------------- store

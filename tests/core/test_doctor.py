@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tocsin.cli.doctor import SERVICES, Agent, Facts, Level, Server, examine
+from tocsin.cli.doctor import SERVICES, Agent, Facts, Host, Level, Server, examine
 from tocsin.runtime.instance import Child, Endpoint, Identity, Keeper
 
 ENDPOINT = Endpoint(
@@ -28,6 +28,7 @@ WELL = Facts(
     hooks_reach="http://127.0.0.1:3",
     hook_command=True,
     agents=(Agent("Claude Code", True, True), Agent("Codex", True, True, True), Agent("Gemini", False, False)),
+    hosts=(Host("h", "box (/s)", 3, is_this=True), Host("far", "far (/t)", 9, ahead_s=0.4), Host("old", "old (/u)", 9999, left=True)),
 )
 
 
@@ -82,6 +83,15 @@ ILLS = [
     ("ingest without its bus", replace(WELL, health=503), "hooks", "answers 503"),
     ("the disk is nearly full", replace(WELL, free_bytes=5 * 2**20), "storage", "5 MiB are free"),
     ("events were dropped", replace(WELL, spool_lost=7), "spool", "7 events were dropped"),
+    ("a host is away", replace(WELL, hosts=(Host("far", "far (/t)", 64),)), "hosts", "no contact with far (far (/t)) for 64 s"),
+    ("a clock is ahead", replace(WELL, hosts=(Host("far", "far (/t)", 1, ahead_s=600.2),)), "hosts", "clock of far is 600 s ahead of the bus'"),
+    ("a clock is behind", replace(WELL, hosts=(Host("far", "far (/t)", 1, ahead_s=-90),)), "hosts", "clock of far is 90 s behind the bus'"),
+    ("a host name twice", replace(WELL, hosts=(Host("h", "other (/t)", 1),)), "hosts", "h is another machine's too: other (/t)"),
+    ("the bus has given up its store", replace(WELL, jetstream="insufficient storage"), "bus", "keeps nothing: insufficient storage"),
+    ("a bus that refuses us", replace(WELL, bus=Server(ailment="nats://b refuses our credential")), "bus", "refuses our credential"),
+    ("a store without room", replace(WELL, store=Server(True, False, "9", {}, "s cannot write to its disk")), "store", "cannot write"),
+    ("another program takes the hooks", replace(WELL, health=404, port_taken=True), "hooks", "another program listens"),
+    ("no docker", replace(WELL, docker="no docker command is on PATH"), "docker", "no docker command"),
     ("poison", replace(WELL, poison=2), "poison", "2 messages"),
 ]  # fmt: skip
 
@@ -117,3 +127,10 @@ def test_containers_are_mended_by_compose():
     assert "docker compose up -d" in remedies
     assert "docker compose logs sorter" in remedies
     assert "tocsin pane-host --state /s" in remedies
+
+
+def test_a_machine_that_has_joined_is_mended_by_joining_and_needs_no_store():
+    facts = replace(WELL, endpoint=reached_at(keeper=Keeper.JOIN, redis_url=""), bus=Server(True, False), store=Server(), clients=None)
+    assert wrong(facts) == []
+    (finding,) = [one for one in examine(replace(facts, bus=Server())) if one.check == "bus"]
+    assert finding.remedy == "tocsin join"

@@ -275,6 +275,15 @@ def test_a_stamp_orders_events_only_if_its_clock_can_be_right(offset_ms, orders,
     assert body.at_ms == NOW_MS
 
 
+def test_a_stamp_of_a_clock_that_is_known_to_be_off_orders_in_our_time_and_the_id_stays_the_senders():
+    ahead_ms = 600_000
+    stop = read(STOP)
+    off = report(AGENTS["claude"], None, stop, Envelope(HOST, sent_ms=NOW_MS + ahead_ms - 5), NOW_MS, keyed, ahead_ms=ahead_ms)
+    assert isinstance(off, HookReported)
+    assert off.sent_ms == NOW_MS - 5
+    assert off.id == reported(sent_ms=NOW_MS + ahead_ms - 5).id
+
+
 def test_a_spooled_event_happened_as_long_ago_as_its_sender_s_own_clock_says():
     # That clock is an hour behind ours; only the difference counts.
     sent_ms = NOW_MS - 3_600_000

@@ -107,27 +107,21 @@ async def store_ailment(url: str, password: str | None) -> str | None:
             return f"{place} is of version {_words(version)}: {_words(VALKEY_VERSION_MIN)} or newer is needed"
         if told.get("aof_last_write_status", "ok") != "ok":
             return f"{place} cannot write to its disk: make room where it stores, or give it a folder that it may write"
-    except redis.AuthenticationError:
-        return _refused(place)
     except redis.BusyLoadingError:
         return None
-    except redis.ResponseError as error:
-        return _refused(place) if "auth" in str(error).lower() else f"{place} answers: {error}"
     except redis.InvalidResponse:
         return f"{place} is no Valkey or Redis: another program has the port"
     except (redis.TimeoutError, TimeoutError):
         return f"{place} takes a connection and says nothing: another program has the port, or the network drops what is sent"
     except (redis.RedisError, OSError, ValueError) as error:
-        if "auth" in str(error).lower():
-            return _refused(place)
+        if any(sign in str(error).lower() for sign in ("auth", "password")):
+            return f"{place} refuses our password: give it in the address (redis://:PASSWORD@...)"
+        if isinstance(error, redis.ResponseError):
+            return f"{place} answers: {error}"
         return f"{place} cannot be reached ({str(error).rstrip('.')}): nothing usable listens there"
     finally:
         await client.aclose()
     return None
-
-
-def _refused(place: str) -> str:
-    return f"{place} refuses our password: give it in the address (redis://:PASSWORD@...)"
 
 
 # ------------------------------------------------------------- docker

@@ -184,7 +184,7 @@ def store_check(facts: Facts) -> Iterator[Finding]:
         return
     if not facts.store.answers or facts.store.ailment is not None:
         says = facts.store.ailment or f"{without_login(facts.endpoint.redis_url)} does not answer, or not to our credential"
-        yield Finding("store", Level.WRONG, says, _start(facts))
+        yield Finding("store", Level.WRONG, says, "it then goes on by itself" if facts.store.answers else _start(facts))
         return
     known = facts.store.settings
     if not known:

@@ -31,6 +31,7 @@ class Machine:
         self.name = name
         self.state = self.folder / "state"
         self.within = tuple(within)
+        self.has_own_disk = False
         self.process: subprocess.Popen[bytes] | None = None
         self.log = self.folder / "said"
         for made in (self.folder / "home", self.folder / "tmux", self.folder / "bin"):
@@ -53,10 +54,14 @@ class Machine:
                 "TOCSIN_TEST_CLOCK_AHEAD_S": str(ahead_s),
             }
 
+    def before(self, folder: Path) -> list[str]:
+        """What stands before a command in a folder: entering a network or disk may lead out of it."""
+        return [*self.within, "env", "-C", str(folder)] if self.within else []
+
     def tocsin(self, *words: str, given: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """One command of a person on this machine, to its end."""
         return subprocess.run(
-            [*self.within, sys.executable, "-P", "-m", "tocsin.cli", *words], env=self.environment | environment, cwd=self.folder,
+            [*self.before(self.folder), sys.executable, "-P", "-m", "tocsin.cli", *words], env=self.environment | environment, cwd=self.folder,
             input=given, capture_output=True, text=True, timeout=START_S_MAX, check=False,
         )  # fmt: skip
 
@@ -64,7 +69,7 @@ class Machine:
         """`tocsin up` or `tocsin join`, until it is ready."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*self.within, sys.executable, "-P", "-m", "tocsin.cli", *words], env=self.environment | environment, cwd=self.folder,
+                [*self.before(self.folder), sys.executable, "-P", "-m", "tocsin.cli", *words], env=self.environment | environment, cwd=self.folder,
                 stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         assert self.process.stdin is not None
@@ -72,10 +77,15 @@ class Machine:
         self.process.stdin.close()
         for _ in Deadline(START_S_MAX, f"{self.name} is ready"):
             assert self.process.poll() is None, self.log.read_text()
-            reached = instance.endpoint(self.state)
+            reached = instance.endpoint(self.seen)
             if reached is not None and reached.ready:
                 return self
         raise AssertionError
+
+    @property
+    def seen(self) -> Path:
+        """The state folder as this test sees it: what runs there may have a disk of its own."""
+        return Path(f"/proc/{self.process.pid}/root{self.state}") if self.process is not None and self.has_own_disk else self.state
 
     def end(self) -> None:
         """Stop what was started, and what it left."""
@@ -107,7 +117,7 @@ class Machine:
         place = self.folder_of(work)
         body = {"hook_event_name": event, "session_id": f"{self.name}-{work}", "cwd": str(place), **fields}
         subprocess.run(
-            [*self.within, "sh", str(HOOK), "claude"], input=json.dumps(body).encode(), env=self.environment, cwd=place, check=True, timeout=30,
+            [*self.before(place), "sh", str(HOOK), "claude"], input=json.dumps(body).encode(), env=self.environment, cwd=place, check=True, timeout=30,
             capture_output=True,
         )  # fmt: skip
 

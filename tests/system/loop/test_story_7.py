@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from system.loop.installation import Installation
+import pytest
+
+from system.loop.installation import Installation, Refused
 from system.loop.neighbour import Neighbour
 from system.loop.party import Run
 
@@ -43,7 +45,12 @@ def test_the_agents_of_two_machines_stand_in_one_list_and_of_the_one_that_is_cut
         assert run.worker(near)["state"] == "running"
         assert run.worker(near)["liveness"] == "live"
         assert known(listed(here)[near_place[-1]]) == known(before[near_place[-1]])
-        assert listed(here)[far_place[-1]]["class"] == before[far_place[-1]]["class"]
+        cut_off = listed(here)[far_place[-1]]
+        assert (cut_off["class"], cut_off["evidence"]) == (before[far_place[-1]]["class"], "unverifiable")
+        # Nobody knows whether it still works, so nobody else gets its Task.
+        with pytest.raises(Refused) as refused:
+            run.start("far", *near_place)
+        assert refused.value.code == "attempt_unsettled"
         assert run.states() == {"near": "dispatched", "far": "dispatched"}
 
         # The near one goes on as if nothing were; the far one is found as it was.
