@@ -245,7 +245,12 @@ def nats_config(
             "SYS": {"users": [_user(logins["monitor"], MONITOR_MAY)]},
             "TOCSIN": {
                 "jetstream": "enabled",
-                "users": [_user(logins["service"]), _user(logins["console"], console_may()), _user(logins["reader"], reader_may()), _user(logins["host"], host_may())],
+                "users": [
+                    _user(logins["service"]),
+                    _user(logins["console"], console_may()),
+                    _user(logins["reader"], reader_may()),
+                    _user(logins["host"], host_may()),
+                ],
             },
         },
     }

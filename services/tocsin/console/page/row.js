@@ -10,6 +10,7 @@ const EVIDENCE = {
   inferred: ["~inferred", "A title, a key, a process or a transcript says so; no hook has."],
   restored: ["?restored", "From before a gap; nothing was heard since."],
   stale: ["!stale", "No contact for 30 minutes."],
+  unverifiable: ["!unverifiable", "Its machine is out of contact: this is the last that was heard."],
 };
 
 const FLASH_MS = 2_400;
