@@ -99,7 +99,8 @@ async def store_ailment(url: str, password: str | None) -> str | None:
     """Why the store at `url` cannot be used with `password` (None: what the address holds); None when it can."""
     place = without_login(url)
     shown = password if urlsplit(url).password is None else None
-    client = redis.Redis.from_url(url, password=shown, socket_timeout=ANSWER_S_MAX, socket_connect_timeout=ANSWER_S_MAX)
+    # The older protocol: a store that is too old does not know the newer one, and is to tell its version.
+    client = redis.Redis.from_url(url, password=shown, protocol=2, socket_timeout=ANSWER_S_MAX, socket_connect_timeout=ANSWER_S_MAX)
     try:
         told = await client.info()
         version = version_in(f"v{told.get('valkey_version') or told.get('redis_version')}")

@@ -265,7 +265,7 @@ def hooks_check(facts: Facts) -> Iterator[Finding]:
     if facts.endpoint is not None and facts.hooks_reach != facts.endpoint.ingest_url:
         says = f"hooks report to {facts.hooks_reach or 'nowhere'}, the instance listens on {facts.endpoint.ingest_url}"
         yield Finding("hooks", Level.WRONG, says, "tocsin down && tocsin up")
-    if facts.endpoint is not None and facts.runs and facts.health != 200:
+    if facts.endpoint is not None and facts.runs and (facts.health != 200 or facts.port_taken):
         if facts.port_taken:
             says = f"another program listens at {facts.endpoint.ingest_url}, where hooks should be taken"
             yield Finding("hooks", Level.WRONG, says, f"end it, or choose another port (TOCSIN_INGEST_PORT); then: {_start(facts)}")

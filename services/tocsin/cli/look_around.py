@@ -241,7 +241,7 @@ async def _store_said(url: str, password: str | None) -> tuple[str | None, dict[
 async def is_taken(reached: Endpoint, health: int | None, state: Path) -> bool:
     """True when something listens where hooks should be taken, and it is not our hook-ingest."""
     port = urlsplit(reached.ingest_url).port
-    if health == 200 or port is None:
+    if health is None or port is None:
         return False
     said = await embedded.ask_ingest(port, instance.credential(state, instance.COMMAND_CREDENTIAL) or "")
     return said is embedded.Answer.FOREIGN
