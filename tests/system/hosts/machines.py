@@ -97,6 +97,8 @@ class Machine:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        # A worker's terminal outlives those who made it: here it goes with its machine.
+        subprocess.run(["tmux", "-L", "tocsin", "kill-server"], env=self.environment, capture_output=True, check=False)
 
     def __enter__(self) -> "Machine":
         return self
