@@ -135,9 +135,19 @@ class _Acks:
 class NatsBus:
     """The Bus port over one connection. Made by `connect`."""
 
-    def __init__(self, client: Client, service: str, makes_streams: bool = True, pending_msgs_max: int = PENDING_MSGS_MAX) -> None:
+    def __init__(
+        self,
+        client: Client,
+        service: str,
+        makes_streams: bool = True,
+        replicas: int | None = None,
+        pending_msgs_max: int = PENDING_MSGS_MAX,
+    ) -> None:
         self.client = client
         self._makes_streams = makes_streams
+        self._replicas = replicas
+        # Any node answers a direct request, and one that lags behind would deny what has been acknowledged: several are asked by their leader.
+        self._direct = replicas in (None, 1)
         self.pending_msgs_max = pending_msgs_max
         self.service = service
         self.returns = 0
@@ -255,7 +265,7 @@ class NatsBus:
     async def last(self, subject: Subject[B], *keys: str) -> Last[B] | None:
         """See Bus.last."""
         try:
-            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=True)
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=self._direct)
         except NotFoundError:
             return None
         except (TimeoutError, NatsError) as error:
@@ -338,7 +348,7 @@ class NatsBus:
     async def end_of(self, subject: Subject[B], *keys: str) -> int:
         """See Bus.end_of."""
         try:
-            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=True)
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=self._direct)
         except NotFoundError:
             return 0
         except (TimeoutError, NatsError) as error:
@@ -386,14 +396,16 @@ class NatsBus:
 
     async def make_streams(self) -> None:
         """Make what is missing and bring the rest up to what `subjects.py` declares. Raises Unavailable."""
-        for config in all_streams():
+        for config in all_streams(self._replicas or 1):
             try:
                 try:
                     await self._jetstream.add_stream(config)
                 except APIError as error:
                     if error.err_code != NAME_IN_USE:
                         raise
-                    # It is there with another configuration: an older version made it.
+                    # It is there with another configuration: an older version made it, or one that was told of more nodes.
+                    if self._replicas is None:
+                        config.num_replicas = (await self._jetstream.stream_info(config.name or "")).config.num_replicas
                     await self._jetstream.update_stream(config)
             except APIError as error:
                 raise Unavailable(f"the stream {config.name} could not be made: {error.description}") from error
@@ -717,12 +729,15 @@ async def connect(
     state: Path | None = None,
     credential: str = CREDENTIAL_FILE,
     makes_streams: bool = True,
+    replicas: int | None = None,
     pending_msgs_max: int = PENDING_MSGS_MAX,
 ) -> AsyncIterator[NatsBus]:
     """A bus as service `name`; waits for the server, and for its streams, as long as it takes.
 
     `state`: the instance's folder, which holds the credential file (0600, `user:password`).
-    `makes_streams`: False for one that only reads what services say. `pending_msgs_max`: what one reader may leave lying.
+    `makes_streams`: False for one that only reads what services say.
+    `replicas`: on how many nodes of a cluster each stream is kept; None leaves those that are there as they are.
+    `pending_msgs_max`: what one reader may leave lying.
     """
     came_back: set[asyncio.Task[None]] = set()
 
@@ -751,7 +766,7 @@ async def connect(
         # A login in the address is meant: ours would take its place.
         **(read_credential(state / credential) if state and urlsplit(url).username is None else {}),
     )
-    bus = NatsBus(client, name, makes_streams, pending_msgs_max)
+    bus = NatsBus(client, name, makes_streams, replicas, pending_msgs_max)
     try:
         await bus.listen()
         told = ""

@@ -12,8 +12,8 @@ LATEST_BYTES_MAX = 64 * 1024 * 1024
 """A bound for each stream of last values: 10,000 panes need about half of it. The server reserves it in memory."""
 
 
-def stream_of(subject: Subject[Body]) -> StreamConfig:
-    """The stream that keeps `subject` as it declares."""
+def stream_of(subject: Subject[Body], replicas: int) -> StreamConfig:
+    """The stream that keeps `subject` as it declares, on so many nodes of the bus."""
     common = StreamConfig(
         name=subject.stream,
         subjects=[subject.all],
@@ -22,7 +22,7 @@ def stream_of(subject: Subject[Body]) -> StreamConfig:
         discard=DiscardPolicy.OLD,
         duplicate_window=DUPLICATE_WINDOW_S,
         allow_direct=True,
-        num_replicas=1,
+        num_replicas=replicas,
     )
     if subject.kept is Kept.LATEST:
         return common.evolve(storage=StorageType.MEMORY, max_msgs_per_subject=1, max_bytes=LATEST_BYTES_MAX)
@@ -35,6 +35,6 @@ def stream_of(subject: Subject[Body]) -> StreamConfig:
     return on_disk
 
 
-def all_streams() -> list[StreamConfig]:
+def all_streams(replicas: int = 1) -> list[StreamConfig]:
     """One per kept subject."""
-    return [stream_of(subject) for subject in SUBJECTS.values() if subject.kept is not Kept.NOT]
+    return [stream_of(subject, replicas) for subject in SUBJECTS.values() if subject.kept is not Kept.NOT]

@@ -37,6 +37,9 @@ NATS_READER_CREDENTIAL = "nats-reader.credential"
 NATS_CONSOLE_CREDENTIAL = "nats-console.credential"
 NATS_MONITOR_CREDENTIAL = "nats-monitor.credential"
 NATS_HOST_CREDENTIAL = "nats-host.credential"
+NATS_ROUTE_CREDENTIAL = "nats-route.credential"
+"""What the nodes of a cluster show each other; nobody else holds it."""
+
 REDIS_CREDENTIAL = "redis.credential"
 
 BEARERS = (HOOK_CREDENTIAL, COMMAND_CREDENTIAL, READER_CREDENTIAL)
@@ -225,7 +228,7 @@ def create(state: Path, made_before: Path | None = None) -> str:
 def create_server_credentials(state: Path, names: Iterable[str], made_before: Path | None = None) -> None:
     """Make the missing ones of the credentials of servers that we configure. Raises Unusable."""
     for name in names:
-        user = NATS_USERS.get(name)
+        user = "route" if name == NATS_ROUTE_CREDENTIAL else NATS_USERS.get(name)
         _once(state, name, f"{user}:{_secret()}" if user else _secret(), made_before)
 
 

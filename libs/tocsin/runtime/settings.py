@@ -42,3 +42,5 @@ class Settings(BaseSettings):
     """Where to write the port, once it is listened on."""
     makes_streams: bool = True
     """TOCSIN_MAKES_STREAMS: False on a machine that has joined: its credential may not, and the instance's own services do."""
+    nats_replicas: int | None = Field(None, ge=1, le=5)
+    """On how many nodes of a NATS cluster each stream is kept. Not set: on one, and streams that are there stay as they are."""

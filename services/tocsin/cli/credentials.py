@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The folder, and what containers need beside it."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the instance's folder, on the host")
     parser.add_argument("--containers", type=Path, metavar="DIR", help="write services/, nats/ and valkey/ there, for the containers")
+    parser.add_argument("--node", action="append", default=[], metavar="HOST", help="a node of a NATS cluster; gets nats/HOST.conf")
     parser.add_argument("--user", type=int, default=None, metavar="UID", help="user and group that the containers run as")
     parser.add_argument("--data", type=Path, action="append", default=[], metavar="DIR", help="a volume that the containers write to")
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         instance.create(state, made_before=copies)
         instance.create_server_credentials(state, [*instance.NATS_USERS, instance.REDIS_CREDENTIAL], made_before=copies)
         if args.containers and copies:
-            for_containers(state, copies, args.containers, args.data, args.user)
+            for_containers(state, copies, args.containers, args.data, args.user, args.node)
     except instance.Unusable as error:
         print(f"tocsin: {error}", file=sys.stderr)
         return 3
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path], user: int | None) -> None:
+def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path], user: int | None, nodes: list[str]) -> None:
     """Copies and configurations below `folder`, readable by `user` alone, and the host's endpoint files. Raises Unusable."""
     from tocsin.agents.install.endpoint import write_endpoint
     from tocsin.cli import embedded
@@ -53,15 +54,25 @@ def for_containers(state: Path, copies: Path, folder: Path, volumes: list[Path],
     for name in (instance.ID, instance.HASH_KEY, *instance.BEARERS, *instance.NATS_USERS, instance.REDIS_CREDENTIAL):
         instance.write_private(copies / name, f"{held(name)}\n".encode())
     logins = {user: held(name) for name, user in instance.NATS_USERS.items()}
-    bus = embedded.nats_config(
-        name="tocsin",
-        listen=f"{EVERYWHERE}:4222",
-        store="/data",
-        http="127.0.0.1:8222",
-        logins=logins,
-    )
+
+    def bus(name: str, cluster: embedded.Cluster | None = None) -> bytes:
+        return embedded.nats_config(
+            name=name,
+            listen=f"{EVERYWHERE}:4222",
+            store="/data",
+            http="127.0.0.1:8222",
+            cluster=cluster,
+            logins=logins,
+        ).encode()
+
+    instance.write_private(folder / "nats" / "nats.conf", bus("tocsin"))
+    if nodes:
+        instance.create_server_credentials(folder / "nats", [instance.NATS_ROUTE_CREDENTIAL])
+        login = instance.credential(folder / "nats", instance.NATS_ROUTE_CREDENTIAL) or ""
+        cluster = embedded.Cluster(f"{EVERYWHERE}:6222", tuple(f"{node}:6222" for node in nodes), login)
+        for node in nodes:
+            instance.write_private(folder / "nats" / f"{node}.conf", bus(node, cluster))
     store = embedded.valkey_config(folder="/data", password=held(instance.REDIS_CREDENTIAL), bind=EVERYWHERE, port=6379)
-    instance.write_private(folder / "nats" / "nats.conf", bus.encode())
     instance.write_private(folder / "valkey" / "valkey.conf", store.encode())
 
     ports = {name: os.environ.get(f"TOCSIN_{name}_PORT") or default for name, default in DEFAULT_PORTS.items()}

@@ -216,6 +216,15 @@ class LeafListener:
     key: str | None = None
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """What a node of a cluster needs to know of the others."""
+
+    listen: str
+    routes: tuple[str, ...]  # `host:port` of each node's `listen`; a node's own may be among them
+    login: str  # `user:password` that nodes show each other
+
+
 def nats_config(
     *,
     name: str,
@@ -224,6 +233,7 @@ def nats_config(
     logins: Mapping[str, str],
     http: str | None = None,
     leaves: LeafListener | None = None,
+    cluster: Cluster | None = None,
 ) -> str:
     """A configuration for nats-server, which reads JSON. `logins`: for each of instance.NATS_USERS its `user:password`; `http` is the
     monitoring address, if any.
@@ -261,6 +271,16 @@ def nats_config(
         config["leafnodes"] = {"listen": leaves.listen} | (
             {"tls": {"cert_file": leaves.cert, "key_file": leaves.key}} if leaves.cert else {}
         )
+    if cluster is not None:
+        user, _, password = cluster.login.partition(":")
+        config["cluster"] = {
+            "name": "tocsin",
+            "listen": cluster.listen,
+            "authorization": {"user": user, "password": password},
+            "routes": [f"nats://{cluster.login}@{route}" for route in cluster.routes],
+            # Clients stay with the address that they were given: those of the nodes may be reached by nodes alone.
+            "no_advertise": True,
+        }
     return json.dumps(config, indent=2) + "\n"
 
 

@@ -34,7 +34,7 @@ async def main() -> None:
     links = Tally(STORE_CONNECTIONS)
     async with (
         metered("dispatcher", settings) as meter,
-        connect(settings.nats_url, name="dispatcher", state=settings.state) as bus,
+        connect(settings.nats_url, name="dispatcher", state=settings.state, replicas=settings.nats_replicas) as bus,
         open_store(settings.redis_url, settings.state, links) as redis,
     ):
         ledger = Ledger(bus, Views(redis, RUN_EVENT.name), FAMILY, clock.now_ms, log)

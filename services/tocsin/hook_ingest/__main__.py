@@ -103,7 +103,13 @@ async def main() -> None:
     settings = IngestSettings()
     async with (
         metered("hook-ingest", settings) as meter,
-        connect(settings.nats_url, name="hook-ingest", state=settings.state, makes_streams=settings.makes_streams) as bus,
+        connect(
+            settings.nats_url,
+            name="hook-ingest",
+            state=settings.state,
+            makes_streams=settings.makes_streams,
+            replicas=settings.nats_replicas,
+        ) as bus,
     ):
         meter.add(bus.samples)
         await serve(settings, bus, SystemClock(), show=meter.add)

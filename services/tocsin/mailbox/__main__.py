@@ -19,7 +19,7 @@ async def main() -> None:
     links = Tally(STORE_CONNECTIONS)
     async with (
         metered(service.NAME, settings) as meter,
-        connect(settings.nats_url, name=service.NAME, state=settings.state) as bus,
+        connect(settings.nats_url, name=service.NAME, state=settings.state, replicas=settings.nats_replicas) as bus,
         open_store(settings.redis_url, settings.state, links) as redis,
     ):
         meter.add(bus.samples, links.samples)

@@ -111,7 +111,9 @@ async def main() -> None:
     try:
         async with (
             metered("pane-host", settings) as meter,
-            connect(settings.nats_url, name="pane-host", state=state, makes_streams=settings.makes_streams) as bus,
+            connect(
+                settings.nats_url, name="pane-host", state=state, makes_streams=settings.makes_streams, replicas=settings.nats_replicas
+            ) as bus,
         ):
             meter.add(bus.samples)
             await work(bus, settings, state, Path.home(), meter)

@@ -20,7 +20,7 @@ async def main() -> None:
     links = Tally(STORE_CONNECTIONS)
     async with (
         metered(NAME, settings) as meter,
-        connect(settings.nats_url, name=NAME, state=settings.state) as bus,
+        connect(settings.nats_url, name=NAME, state=settings.state, replicas=settings.nats_replicas) as bus,
         open_store(settings.redis_url, settings.state, links) as redis,
     ):
         service = Accountant(bus, Views(redis, CUSTODY_EVENT.name), Views(redis, VIEW), SystemClock())

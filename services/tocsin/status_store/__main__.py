@@ -22,7 +22,7 @@ async def main() -> None:
     links = Tally(STORE_CONNECTIONS)
     async with (
         metered("status-store", settings) as meter,
-        connect(settings.nats_url, name="status-store", state=settings.state) as bus,
+        connect(settings.nats_url, name="status-store", state=settings.state, replicas=settings.nats_replicas) as bus,
         open_store(settings.redis_url, settings.state, links) as redis,
     ):
         service = StatusStore(bus, PaneStore(redis, holder, boot()), SystemClock())
