@@ -17,8 +17,10 @@ from tocsin.bus.bus import Unavailable
 from tocsin.bus.nats_bus import NatsBus, connect
 from tocsin.bus.streams import all_streams
 from tocsin.cli import embedded
+from tocsin.cli.look_around import look_at_bus
 from tocsin.contract.messages import Kind
 from tocsin.contract.subjects import HOOK_REPORTED, PANE_STATUS
+from tocsin.runtime import instance
 
 LOGINS = {"service": "service:s", "console": "console:c", "reader": "reader:r", "monitor": "monitor:m"}
 SYNC_S_MAX = 30
@@ -148,3 +150,18 @@ async def test_who_does_not_know_the_login_of_the_nodes_does_not_join(cluster):
     async with connect(cluster.urls["n0"], name="test", replicas=3) as bus:
         info = await told(bus, HOOK_REPORTED)
         assert {info["cluster"]["leader"], *(one["name"] for one in info["cluster"]["replicas"])} == {"n0", "n1", "n2"}
+
+
+async def test_doctor_hears_of_the_clients_of_every_node(cluster, tmp_path):
+    state = tmp_path / "state"
+    for name, login in ((instance.NATS_CREDENTIAL, LOGINS["service"]), (instance.NATS_MONITOR_CREDENTIAL, LOGINS["monitor"])):
+        instance.make_folder(state)
+        instance.write_private(state / name, login.encode())
+    async with (
+        connect(cluster.urls["n0"], name="sorter", replicas=3),
+        connect(cluster.urls["n1"], name="mailbox"),
+        connect(cluster.urls["n2"], name="dispatcher"),
+    ):
+        server, clients, *_ = await look_at_bus(embedded.without_login(cluster.urls["n0"]), state)
+    assert server.answers
+    assert {"sorter", "mailbox", "dispatcher"} <= set(clients or ())

@@ -149,6 +149,22 @@ async def _asked(url: str, login: str | None, *subjects: str) -> list[Any] | Non
         return None
 
 
+async def _heard_of_all(url: str, login: str, subject: str, servers: int) -> list[Any]:
+    """What each server of a cluster answers to one request; what does not come in time is missing."""
+    heard: list[Any] = []
+    with contextlib.suppress(*AWAY):
+        async with asyncio.timeout(2 * ANSWER_S_MAX):
+            client = await _connected(url, login)
+            try:
+                answers = await client.subscribe(inbox := client.new_inbox())
+                await client.publish(subject, b"", reply=inbox)
+                while len(heard) < servers:
+                    heard.append(json.loads((await answers.next_msg(timeout=ANSWER_S_MAX)).data))
+            finally:
+                await client.close()
+    return heard
+
+
 async def look_at_bus(url: str, state: Path) -> tuple[Server, tuple[str, ...] | None, int | None, str | None]:
     """The bus, who is connected to it, how many messages were put aside, and why it keeps nothing, if it says so."""
     login = instance.credential(state, instance.NATS_CREDENTIAL)
@@ -167,6 +183,10 @@ async def look_at_bus(url: str, state: Path) -> tuple[Server, tuple[str, ...] | 
         return Server(answers=ours is not None, open_to_all=stranger is not None, ailment=ailment), None, poison, given_up
     settings, clients = said[0]["data"], said[1]["data"]["connections"]
     config = (settings.get("jetstream") or {}).get("config") or {}
+    servers = len((settings.get("cluster") or {}).get("urls") or ())
+    if servers > 1:  # each knows its own clients
+        answers = await _heard_of_all(plain, monitor or "", embedded.ASK_CLIENTS, servers)
+        clients = [client for one in answers for client in one["data"]["connections"]]
     told = {"store_dir": config.get("store_dir"), "sync_always": bool(config.get("sync_always"))}
     server = Server(ours is not None, stranger is not None, settings.get("version"), told, ailment)
     return server, tuple(client.get("name", "") for client in clients), poison, given_up
