@@ -62,6 +62,10 @@ START_BYTES_MIN = 32 * MIB
 LEAF_RECONNECT_S = "1s"
 """How soon a leaf tries its hub again."""
 
+PING_S = 10
+"""How often the bus looks for a client that says nothing; one that does not answer until the next look is let go. (Its own two
+minutes, and three of them, are as long as requests are given to a replica that is frozen or cut off.)"""
+
 PROBE_S_MAX = 1.0
 
 
@@ -244,6 +248,8 @@ def nats_config(
         "server_name": name,
         "listen": listen,
         "max_payload": PAYLOAD_BYTES_MAX,
+        "ping_interval": f"{PING_S}s",
+        "ping_max": 1,
         "jetstream": {
             "store_dir": store,
             "sync_interval": "always",
