@@ -39,8 +39,8 @@ acceptance: $(READY) ## the stories of the loop, on the built wheel in a fresh e
 bench: $(READY) ## figures on this machine, each beside its base; ARGS: commands mail wakes hooks ranking --json
 	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
-test-compose: $(READY) ## docker-compose.yml, from nothing to a hook in the list and back
-	$(BIN)/python -m pytest tests/system/compose/story.py $(ARGS)
+test-compose: $(READY) ## docker-compose.yml, from nothing: hooks, replicas, kills, cuts, three nodes, and back to nothing
+	$(BIN)/python -m pytest $(addprefix tests/system/compose/,story.py faults.py scale.py cluster.py down.py) $(ARGS)
 
 test-hosts: $(READY) ## two machines as two network namespaces, one cut off and healed; as root, on Linux
 	$(BIN)/python -m pytest tests/system/hosts/story.py -s --timeout 600 $(ARGS)

@@ -1,29 +1,16 @@
-"""docker-compose.yml as a person uses it: from nothing to a hook in the list, and back to nothing. `make test-compose`.
-
-Needs a Docker engine and its compose plugin, so it is no part of `make test`. It works on a copy of the checkout, under a
-project name, an image name and ports of its own.
-"""
+"""docker-compose.yml as a person uses it: from nothing to a hook in the list. `make test-compose`."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support import Deadline
+from system.compose.project import NAME, SERVICES, Project
 from tocsin.runtime import instance
-
-ROOT = Path(__file__).parents[3]
-NAME = "tocsin-story"
-SERVICES = {"nats", "valkey", "hook-ingest", "status-store", "sorter", "dispatcher", "mailbox", "release-accountant"}
-UP_S_MAX = 600
-"""The first build fetches every package."""
 
 AS_A_STRANGER = """
 import asyncio, nats, redis, socket
@@ -53,62 +40,6 @@ def monitor():
 
 print(asyncio.run(publish()), write(), monitor())
 """
-
-
-class Project:
-    """A copy of the checkout with containers of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "checkout"
-        self.home = folder / "home"
-        self.home.mkdir()
-        self.state = self.folder / ".tocsin"
-        self.folder.mkdir()
-        for name in ("docker-compose.yml", ".dockerignore", "pyproject.toml", "constraints.txt", "README.md", "LICENSE"):
-            shutil.copy(ROOT / name, self.folder)
-        for name in ("libs", "services", "infra"):
-            shutil.copytree(ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        with (
-            socket.create_server(("127.0.0.1", 0)) as a,
-            socket.create_server(("127.0.0.1", 0)) as b,
-            socket.create_server(("127.0.0.1", 0)) as c,
-        ):
-            self.ports = {name: server.getsockname()[1] for name, server in (("INGEST", a), ("NATS", b), ("REDIS", c))}
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_") and name not in ("NATS_URL", "REDIS_URL")
-        }
-        chosen = {f"TOCSIN_{name}_PORT": str(port) for name, port in self.ports.items()}
-        self.environment = inherited | chosen | {"TOCSIN_IMAGE": f"{NAME}:local", "TOCSIN_HOST": "story"}
-
-    def run(self, *words: str | Path, check: bool = True, **more: Any) -> str:
-        done = subprocess.run(words, env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False, **more)
-        assert done.returncode == 0 or not check, f"{words}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    def compose(self, *words: str, check: bool = True) -> str:
-        return self.run("docker", "compose", "-p", NAME, *words, check=check, timeout=UP_S_MAX)
-
-    def tocsin(self, *words: str, check: bool = True) -> str:
-        return self.run(sys.executable, "-P", "-m", "tocsin.cli", *words, check=check, timeout=60)
-
-    def containers(self) -> dict[str, dict[str, Any]]:
-        ids = self.compose("ps", "-aq").split()
-        found = json.loads(self.run("docker", "inspect", *ids)) if ids else []
-        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
-
-    def listed(self) -> list[dict[str, Any]]:
-        return json.loads(self.tocsin("ls", "--json", "--state", str(self.state)))["worktrees"]
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    one = Project(tmp_path_factory.mktemp("story"))
-    try:
-        one.compose("up", "-d", "--build", "--wait")
-        yield one
-    finally:
-        one.compose("down", "-v", check=False)
-        one.run("docker", "image", "rm", f"{NAME}:local", check=False)
 
 
 def test_everything_is_healthy_from_nothing(project: Project):
@@ -217,13 +148,3 @@ def test_credentials_come_back_from_the_containers_when_the_hosts_folder_was_rem
     shutil.rmtree(project.state)
     project.compose("up", "-d", "--wait")
     assert {path.name: path.read_text() for path in project.state.glob("*.credential")} == before
-
-
-def test_down_leaves_nothing(project: Project):
-    project.compose("down", "-v")
-    for what in ("container", "volume", "network"):
-        everything = ["-a"] if what == "container" else []
-        assert project.run("docker", what, "ls", "-q", *everything, "--filter", f"label=com.docker.compose.project={NAME}") == ""
-    for port in project.ports.values():
-        with pytest.raises(OSError):  # noqa: PT011 - nobody listens any more
-            socket.create_connection(("127.0.0.1", port), timeout=5)
