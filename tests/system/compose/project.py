@@ -22,7 +22,7 @@ from tocsin.store.keys import STATUS_STORE
 
 ROOT = Path(__file__).parents[3]
 NAME = "tocsin-story"
-SHARING = ("hook-ingest", "dispatcher", "mailbox", "release-accountant")
+SHARING = ("hook-ingest", "dispatcher", "mailbox", "release-accountant", "console")
 """Replicas share the work."""
 
 STANDING_BY = ("status-store", "sorter")
@@ -51,8 +51,8 @@ class Project:
         for name in ("libs", "services", "infra"):
             shutil.copytree(ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         with ExitStack() as held:
-            free = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-            self.ports = {name: server.getsockname()[1] for name, server in zip(("INGEST", "NATS", "REDIS"), free, strict=True)}
+            free = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
+            self.ports = {name: server.getsockname()[1] for name, server in zip(("INGEST", "CONSOLE", "NATS", "REDIS"), free, strict=True)}
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_") and name not in ("NATS_URL", "REDIS_URL")
         }

@@ -96,6 +96,24 @@ def test_the_front_passes_on_what_the_service_checks_host_credential_and_the_lar
     assert [answered(Host="evil.example"), answered(Authorization="Bearer guessed")] == [421, 401]
 
 
+def test_the_pages_stream_comes_through_the_front_as_it_is_said(scaled: Project, reports: Reports):
+    credential = instance.credential(scaled.state, instance.COMMAND_CREDENTIAL)
+    connection = http.client.HTTPConnection("127.0.0.1", scaled.ports["CONSOLE"], timeout=FROZEN_S_MAX)
+    try:
+        connection.request("GET", "/api/stream", headers={"Authorization": f"Bearer {credential}"})
+        stream = connection.getresponse()
+        assert (stream.status, stream.headers.get_content_type()) == (200, "text/event-stream")
+        seen: set[str] = set()
+        for _ in Deadline(FROZEN_S_MAX, "the stream tells of what is reported while it stands"):
+            said = stream.readline().decode()
+            assert said, "the stream has ended"
+            seen |= {path for path in list(reports.acknowledged) if f'"{path}"' in said}
+            if len(seen) > 3:
+                break
+    finally:
+        connection.close()
+
+
 async def test_dispatcher_mailbox_and_accountant_share_their_requests(scaled: Project):
     async with connect(url(scaled), name="test", state=scaled.state, makes_streams=False) as bus:
         for number in range(COMMANDS):
