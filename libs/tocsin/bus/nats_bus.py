@@ -43,8 +43,11 @@ IN_FLIGHT_MAX = 1000
 """Publishes of one batch that wait for their acks at once."""
 
 HEARTBEAT_S = 5.0
-SILENCE_S_MAX = 3 * HEARTBEAT_S
-"""A consumer that says nothing, not even its heartbeat, for so long is made anew."""
+CLUSTER_HEARTBEAT_S = 2.0
+"""In a cluster the node that holds the consumer may be gone while the connection, to another, stands: only silence tells."""
+
+HEARTBEATS_MISSED_MAX = 3
+"""A consumer that says nothing, not even its heartbeat, for so many is made anew."""
 
 PENDING_MSGS_MAX = 512 * 1024
 """Messages that one subscription holds before it throws more away. nats-py's own figure;
@@ -147,7 +150,7 @@ class NatsBus:
         self._makes_streams = makes_streams
         self._replicas = replicas
         # Any node answers a direct request, and one that lags behind would deny what has been acknowledged: several are asked by their leader.
-        self._direct = replicas in (None, 1)
+        self.clustered = (replicas or 1) > 1
         self.pending_msgs_max = pending_msgs_max
         self.service = service
         self.returns = 0
@@ -265,7 +268,7 @@ class NatsBus:
     async def last(self, subject: Subject[B], *keys: str) -> Last[B] | None:
         """See Bus.last."""
         try:
-            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=self._direct)
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=not self.clustered)
         except NotFoundError:
             return None
         except (TimeoutError, NatsError) as error:
@@ -348,7 +351,7 @@ class NatsBus:
     async def end_of(self, subject: Subject[B], *keys: str) -> int:
         """See Bus.end_of."""
         try:
-            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=self._direct)
+            raw = await self._jetstream.get_msg(subject.stream, subject=subject.at(*keys), direct=not self.clustered)
         except NotFoundError:
             return 0
         except (TimeoutError, NatsError) as error:
@@ -555,6 +558,7 @@ class _Subscribed(Generic[B]):
         self._subject = subject
         self._pattern = pattern
         self._after = after  # None: last values
+        self._heartbeat_s = CLUSTER_HEARTBEAT_S if bus.clustered else HEARTBEAT_S
         self._queue: deque[Msg] = deque()
         self._wake = asyncio.Event()
         self._renew = asyncio.Event()
@@ -586,10 +590,10 @@ class _Subscribed(Generic[B]):
         loop = asyncio.get_running_loop()
         while True:
             try:
-                async with asyncio.timeout(HEARTBEAT_S):
+                async with asyncio.timeout(self._heartbeat_s):
                     await self._renew.wait()
             except TimeoutError:
-                if loop.time() - self._heard_at < SILENCE_S_MAX or not self._bus.client.is_connected:
+                if loop.time() - self._heard_at < HEARTBEATS_MISSED_MAX * self._heartbeat_s or not self._bus.client.is_connected:
                     continue
             if self._missing:
                 await asyncio.sleep(max(0.0, self._made_at + REREAD_S_MIN - loop.time()))
@@ -641,7 +645,7 @@ class _Subscribed(Generic[B]):
                 mem_storage=True,
                 num_replicas=1,
                 flow_control=True,
-                idle_heartbeat=HEARTBEAT_S,
+                idle_heartbeat=self._heartbeat_s,
                 inactive_threshold=30.0,
                 **start,
             ),
