@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from support import Deadline
-from system.compose.project import NAME, SERVICES, Project
+from system.compose.project import NAME, SERVICES, SHARING, STANDING_BY, Project
 from tocsin.runtime import instance
 
 AS_A_STRANGER = """
@@ -112,6 +112,15 @@ def test_j09_a_container_without_credentials_is_refused_by_bus_store_and_monitor
         "docker", "run", "--rm", "--network", f"{NAME}_default", "--entrypoint", "python", f"{NAME}:local", "-c", AS_A_STRANGER
     )  # fmt: skip
     assert said.split() == ["refused", "refused", "closed"]
+
+
+def test_each_service_shows_its_metrics_in_the_network_and_nowhere_else(project: Project):
+    services = sorted({*SHARING, *STANDING_BY})
+    ask = f"from urllib.request import urlopen; print([urlopen(f'http://{{one}}:9464/metrics').status for one in {services}])"
+    network = ("--network", f"{NAME}_default")
+    said = project.run("docker", "run", "--rm", *network, "--entrypoint", "python", f"{NAME}:local", "-c", ask)
+    assert json.loads(said) == [200] * len(services)
+    assert not [one for one in project.containers().values() if (one["NetworkSettings"]["Ports"] or {}).get("9464/tcp")]
 
 
 def test_j09_doctor_says_which_links_are_protected(project: Project):
