@@ -22,7 +22,7 @@ from tocsin.contract.messages import Kind
 from tocsin.contract.subjects import HOOK_REPORTED, PANE_STATUS
 from tocsin.runtime import instance
 
-LOGINS = {"service": "service:s", "console": "console:c", "reader": "reader:r", "monitor": "monitor:m"}
+LOGINS = {"service": "service:s", "console": "console:c", "reader": "reader:r", "monitor": "monitor:m", "host": "host:h"}
 SYNC_S_MAX = 30
 """An election takes up to 9 s by NATS's own limits, and a reader notices 15 s of silence."""
 
@@ -44,7 +44,7 @@ class Cluster:
     def start(self, name: str, route: str, login: str = "route:x") -> None:
         config = json.loads(
             embedded.nats_config(
-                name=name, listen="127.0.0.1:-1", store=str(self.folder / name), **LOGINS,
+                name=name, listen="127.0.0.1:-1", store=str(self.folder / name), logins=LOGINS,
                 cluster=embedded.Cluster(listen=route, routes=self.routes, login=login),
             )
         ) | {"ports_file_dir": str(self.folder)}  # fmt: skip

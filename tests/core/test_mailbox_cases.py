@@ -180,6 +180,7 @@ def test_g06_ready_work_wakes_an_idle_coordinator_once_for_each_set_and_a_workin
     desk.pass_ms(10 * MINUTE)
     assert desk.fired == [], "it works"
     desk.pane(at_rest(1, ended_ms=desk.now_ms, agent="claude"))
+    desk.pass_ms(IDLE_HOOK_MS)
     assert len(desk.wakes) == 1
     a_whole_turn(desk, 2)
     desk.pass_ms(60 * MINUTE)
