@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up down logs check test acceptance bench test-compose test-hosts
+.PHONY: help setup up down logs check test test-browser acceptance bench test-compose test-hosts
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -32,6 +32,9 @@ check: $(READY) ## form, types and the rules of the house
 
 test: $(READY) ## all tests, with real servers on free ports
 	$(BIN)/python -m pytest $(ARGS)
+
+test-browser: $(READY) ## the page in a real Chromium, which is part of `test`
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 acceptance: $(READY) ## the stories of the loop, on the built wheel in a fresh environment, one line each
 	@$(BIN)/python tests/system/acceptance.py $(ARGS)

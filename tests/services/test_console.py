@@ -214,11 +214,11 @@ async def test_without_the_store_nobody_logs_in_and_is_told_to_ask_again(console
     ({"Authorization": "Bearer nonsense"}, 401, "no_credential"),
     ({"Authorization": "Basic YTpi"}, 401, "no_credential"),
 ])  # fmt: skip
-@pytest.mark.parametrize("path", ["/api/worktrees", "/api/stream", "/api/why?a=b", "/api/nothing"])
-async def test_nothing_is_read_from_elsewhere_or_without_a_session(console, headers, status, code, path):
+async def test_nothing_is_read_from_elsewhere_or_without_a_session(console, headers, status, code):
     async with a_page(console) as page:
-        answer = await page.get(path, headers=headers)
-        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        for path in ("/api/worktrees", "/api/stream", "/api/why?a=b", "/api/day", "/api/nothing"):
+            answer = await page.get(path, headers=headers)
+            assert (path, answer.status_code, answer.json()["code"]) == (path, status, code)
 
 
 async def test_a_session_changes_something_from_its_own_page_alone(console):

@@ -25,6 +25,7 @@ export function showConnection(board) {
 function judge(board) {
   if (cutSince !== null) return ["cut", `reconnecting · as of ${clock(cutSince)}`, "The console does not answer. What is shown may be old."];
   if (board.awaySince !== null) return ["away", `bus away · as of ${clock(board.awaySince)}`, "The console answers, but the bus does not. What is shown may be old."];
+  if (board.none !== null) return ["away", "no list", board.none.message];
   if (board.facts === null) return ["connecting", "connecting", "The list has not come yet."];
   if (board.facts.restored) return ["away", `from before a restart · ${clock(board.facts.at)}`, "The services have just started and do not know yet what has changed since."];
   return ["live", "live", "Every change shows at once."];

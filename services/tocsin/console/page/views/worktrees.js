@@ -78,9 +78,9 @@ export function mount(main, frame) {
 }
 
 function sorts(frame) {
-  const choices = SORTS.map(([value, name, tooltip]) => {
+  const choices = SORTS.flatMap(([value, name, tooltip]) => {
     const input = el("input", { type: "radio", name: "sort", value, checked: value === frame.sort, "aria-describedby": `sort-${value}`, onchange: () => frame.setSort(value) });
-    return el("label", { title: tooltip }, input, el("span", { text: name }), el("span", { id: `sort-${value}`, class: "unseen", text: tooltip }));
+    return [el("label", { title: tooltip }, input, el("span", { text: name })), el("span", { id: `sort-${value}`, class: "unseen", text: tooltip })];
   });
   return el("fieldset", { class: "sorts" }, el("legend", { class: "unseen", text: "Order" }), ...choices);
 }
