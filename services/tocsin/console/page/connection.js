@@ -9,9 +9,11 @@ function clock(ms) {
   return new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }
 
+// Returns true when the line is back.
 export function streamIs(state) {
-  if (state === "live") cutSince = null;
-  else cutSince ??= Date.now();
+  const wasCut = cutSince !== null;
+  cutSince = state === "live" ? null : (cutSince ?? Date.now());
+  return wasCut && cutSince === null;
 }
 
 export function showConnection(board) {

@@ -14,6 +14,7 @@ import { showInTab } from "./title.js";
 import { viewAt, VIEWS } from "./views.js";
 
 const TOAST_MS = 4_000;
+const ASK_MS = 3 * 3_600_000; // a session is renewed by being asked for, long before it is over
 const main = document.getElementById("main");
 const board = new Board();
 let current = null;
@@ -22,11 +23,12 @@ let unmount = () => {};
 const stream = new Stream({
   hear: (name, data) => board.hear(name, data),
   state: (state) => {
-    streamIs(state);
+    // Another console may answer now, of another version.
+    if (streamIs(state)) ask();
     showConnection(board);
   },
   // Nobody can see why an EventSource has failed: ask, so that a session that is over is told as such.
-  failed: () => get("/api/session").catch(() => {}),
+  failed: () => ask(),
 });
 
 const frame = {
@@ -96,6 +98,15 @@ function tools() {
   );
 }
 
+// Is there still a session, and is the console of the version that this page came with?
+async function ask() {
+  const session = await get("/api/session").catch(() => null);
+  if (!session || !frame.session || session.version === frame.session.version || document.getElementById("reload")) return;
+  document.getElementById("tools").prepend(
+    el("button", { id: "reload", type: "button", class: "tool wide new", text: `Reload for ${session.version}`, onclick: () => location.reload() }),
+  );
+}
+
 function leave(refused) {
   frame.session = null;
   stream.close();
@@ -119,6 +130,7 @@ async function enter() {
 
 links();
 listen(frame);
+setInterval(ask, ASK_MS);
 onSessionLost(() => {
   if (frame.session) leave({ status: 401, code: "no_session", next: [] });
 });

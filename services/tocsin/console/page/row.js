@@ -27,7 +27,7 @@ export class Line {
     const id = `details-${numbers++}`;
     const part = (name) => el("span", { class: name });
     this.parts = Object.fromEntries(["badge", "name", "branch", "agents", "why", "evidence", "host"].map((name) => [name, part(name)]));
-    this.parts.age = el("time", { class: "age" });
+    this.parts.age = el("span", { class: "age" });
     this.parts.unread = el("span", { class: "unread" }, el("span", { class: "unseen", text: "unread" }));
     const { badge, name, branch, agents, why, evidence, host } = this.parts;
     this.line = el(

@@ -15,8 +15,11 @@ export function look(row) {
   keep();
 }
 
-// Forgets worktrees that are gone, so that the memory does not grow.
+const LOOKED_MAX = 1_000;
+
+// Forgets worktrees that are gone, when there are too many: a list may be empty for a moment, and come back.
 export function forgetAllBut(ids) {
+  if (looked.size <= LOOKED_MAX) return;
   let gone = false;
   for (const id of looked.keys()) if (!ids.has(id)) gone = looked.delete(id) || gone;
   if (gone) keep();

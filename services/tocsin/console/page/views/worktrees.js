@@ -20,7 +20,7 @@ const TICK_MS = 1_000;
 export function mount(main, frame) {
   const { board } = frame;
   const lines = new Map();
-  const list = el("ol", { class: "rows", role: "list", "aria-label": "Worktrees, the one that most needs you first" });
+  const list = el("ol", { class: "rows", role: "list", "aria-labelledby": "list-title" });
   const empty = el("section", { class: "notice", hidden: true });
   const summary = el("p", { class: "summary" });
   const day = dayPanel(frame);
