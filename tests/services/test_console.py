@@ -16,9 +16,11 @@ from tocsin.console import service
 from tocsin.console.core.day import SLOT_MS, SLOTS_MAX, Sample
 from tocsin.console.core.session import SESSION_MS, Scope, Session, digest_of, key_of, sign
 from tocsin.console.store import ConsoleStore, Grant
+from tocsin.contract.messages import AttentionCause
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Receipt, Refused
-from tocsin.contract.subjects import CUSTODY_CMD, MAIL_CMD, RUN_CMD
+from tocsin.contract.subjects import CUSTODY_CMD, MAIL_CMD, RUN_CMD, TELEMETRY_COUNTED
+from tocsin.contract.telemetry import Class1Promotion, ClassDistribution, SmartToRecentSwitch
 from tocsin.runtime import instance
 from tocsin.runtime.clock import SystemClock
 from tocsin.store import keys
@@ -425,6 +427,31 @@ async def test_why_tells_times_by_the_readers_clock(console, clock):
         lines = [(await client.get("/api/why", params={"a": "web", "offset": offset})).json()["line"] for offset in (0, 60)]
         assert "since 08:00:00" in lines[0]
         assert "since 09:00:00" in lines[1]
+
+
+async def test_what_is_counted_of_the_list_is_said_without_ids_and_only_for_viewers_that_sort_smart(console, bus):
+    heard = []
+    async with bus.hear(TELEMETRY_COUNTED, heard.append, lambda: None), console.client(**console.bearer()) as client:
+        await console.say(a_row("api", 3))
+        await listed(client, 1)
+        async with streaming(client, query={"sort": "recent"}) as stream:
+            await stream.next()
+            await console.say(a_row("api", 1))
+            await stream.next()
+            async with streaming(client) as smart:
+                await smart.next()
+                await console.say(a_row("api", 1), a_row("web", 2))
+                await smart.next()
+                async with streaming(client, query={"sort": "recent", "before": "smart"}) as switched:
+                    await switched.next()
+                    async for _ in Deadline(5, "all of it was said"):
+                        if len(heard) == 3:
+                            break
+    assert [one.counted for one in heard] == [
+        Class1Promotion(cause=AttentionCause.BLOCKED),
+        ClassDistribution(class1=1, class2=1, total=2),
+        SmartToRecentSwitch(),
+    ]
 
 
 # ---------------------------------------------------------------- the day

@@ -28,9 +28,12 @@ class SmartToRecentSwitch(Counted, frozen=True, kw_only=True, tag="smart_to_rece
     """A viewer has left the order by attention for the latest first."""
 
 
+AnyCounted = ClassDistribution | Class1Promotion | SmartToRecentSwitch
+
+
 class TelemetryCounted(Body, frozen=True, kw_only=True):
     """Something about the list was counted. Each console counts for its own viewers."""
 
     workspace: WorkspaceId
     at_ms: int
-    counted: ClassDistribution | Class1Promotion | SmartToRecentSwitch
+    counted: AnyCounted

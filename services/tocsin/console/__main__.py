@@ -14,7 +14,7 @@ from tocsin.console.settings import ConsoleSettings
 from tocsin.console.store import ConsoleStore
 from tocsin.contract.ids import WorkspaceId
 from tocsin.contract.metrics import STORE_CONNECTIONS
-from tocsin.contract.tally import Tally
+from tocsin.contract.tally import Source, Tally
 from tocsin.runtime import instance
 from tocsin.runtime.clock import Clock, SystemClock
 from tocsin.runtime.http.server import listen, needed, server_of
@@ -25,13 +25,19 @@ from tocsin.store.connection import open_store
 
 
 async def serve(
-    settings: ConsoleSettings, bus: Bus, store: ConsoleStore, clock: Clock, on_start: Callable[[int], None] = lambda port: None
+    settings: ConsoleSettings,
+    bus: Bus,
+    store: ConsoleStore,
+    clock: Clock,
+    on_start: Callable[[int], None] = lambda port: None,
+    measured: Callable[[Source], None] = lambda source: None,
 ) -> None:
-    """Show the page until cancelled, then end its streams. `on_start` is told the port. Raises CannotStart."""
+    """Show the page until cancelled, then end its streams. `on_start` is told the port, `measured` what is counted. Raises CannotStart."""
     credentials = needed(read_credentials(settings.state))
     bound = listen(settings.console_bind, settings.console_port, "TOCSIN_CONSOLE_PORT")
     port: int = bound.getsockname()[1]
     live = Live(bus, store, clock, WorkspaceId(settings.workspace))
+    measured(live.telemetry.samples)
     about = {
         "version": version("tocsin"),
         "instance": instance.credential(settings.state, instance.ID),
@@ -72,7 +78,7 @@ async def main() -> None:
         open_store(settings.redis_url, settings.state, links) as redis,
     ):
         meter.add(bus.samples, links.samples)
-        await serve(settings, bus, ConsoleStore(redis, settings.workspace), SystemClock())
+        await serve(settings, bus, ConsoleStore(redis, settings.workspace), SystemClock(), measured=meter.add)
 
 
 if __name__ == "__main__":

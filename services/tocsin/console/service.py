@@ -2,16 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.bus.bus import Bus, Unavailable
 from tocsin.console.core.day import SLOT_MS, Sample, Tally
 from tocsin.console.core.lists import Editions, change, name_of, whole
+from tocsin.console.core.telemetry import Telemetry
 from tocsin.contract.ids import WorkspaceId
 from tocsin.contract.messages import WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.contract.subjects import TELEMETRY_COUNTED, WORKTREE_SORTED
+from tocsin.contract.telemetry import AnyCounted, TelemetryCounted
+from tocsin.listing.orders import SMART
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
 
@@ -53,7 +56,8 @@ class Live:
         self._beat_s = beat_s
         self._editions = Editions()
         self._heard = False  # all last values were handed over: no list now means that nobody publishes one
-        self._viewers: set[asyncio.Event] = set()
+        self.telemetry = Telemetry()
+        self._viewers: dict[asyncio.Event, str] = {}  # and the order that each has chosen
         self._tally = Tally()
         self._closed = False
 
@@ -68,18 +72,22 @@ class Live:
             return Refusal(Code.UNAVAILABLE, "the bus does not answer, so nobody knows the list")
         return Refusal(Code.NO_LIST, f"nobody publishes the list of workspace {self.workspace} yet: is the sorter running?")
 
-    @contextlib.contextmanager
-    def viewer(self) -> Iterator[asyncio.Event | None]:
-        """Look at the list: an event that is set whenever something is new. None when too many look already."""
+    @contextlib.asynccontextmanager
+    async def viewer(self, sort: str, before: str | None) -> AsyncIterator[asyncio.Event | None]:
+        """Look at the list: an event that is set whenever something is new. None when too many look already.
+
+        `before`: the order that this viewer had until now, if it has only chosen another.
+        """
         if len(self._viewers) >= VIEWERS_MAX:
             yield None
             return
         news = asyncio.Event()
-        self._viewers.add(news)
+        self._viewers[news] = sort
         try:
+            await self._count(self.telemetry.sorted_by(before, sort))
             yield news
         finally:
-            self._viewers.discard(news)
+            del self._viewers[news]
 
     async def stream(self, news: asyncio.Event, sort: str, has: str | None, until_ms: int) -> AsyncIterator[Event]:
         """What a viewer is told that has the edition `has` (None: nothing), until the service stops or `until_ms` (UTC) is over.
@@ -144,6 +152,16 @@ class Live:
                     self._editions.hear(heard.body)
                     self._tally.hear(heard.body, self._clock.now_ms())
                 self._tell()
+                for heard in batch:
+                    if not heard.body.restored:
+                        is_sorted_smart = SMART in self._viewers.values()
+                        await self._count(self.telemetry.listed(heard.body.worktrees, is_sorted_smart, self._clock.awake_ms()))
+
+    async def _count(self, counted: Iterable[AnyCounted]) -> None:
+        """Say what was counted. What the bus does not take is lost: it is no fact that anything depends on."""
+        with contextlib.suppress(Unavailable):
+            for one in counted:
+                await self._bus.say(TELEMETRY_COUNTED, TelemetryCounted(workspace=self.workspace, at_ms=self._clock.now_ms(), counted=one))
 
     async def _probe(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from tocsin.contract.ids import WorktreeId
 from tocsin.contract.messages import AttentionCause, AttentionClass, Evidence, Row, State
 from tocsin.contract.metrics import PROMOTIONS, SWITCHES
 from tocsin.contract.tally import Sample, Tally
-from tocsin.contract.telemetry import Class1Promotion, ClassDistribution, Counted, SmartToRecentSwitch
+from tocsin.contract.telemetry import AnyCounted, Class1Promotion, ClassDistribution, SmartToRecentSwitch
 from tocsin.listing.orders import RECENT, SMART
 
 DISTRIBUTION_EVERY_MS = 30_000
@@ -25,7 +25,7 @@ class Telemetry:
         self._told_at: int | None = None
         self._tally = Tally(PROMOTIONS, SWITCHES)
 
-    def listed(self, rows: Iterable[Row], is_sorted_smart: bool, awake_ms: int) -> list[Counted]:
+    def listed(self, rows: Iterable[Row], is_sorted_smart: bool, awake_ms: int) -> list[AnyCounted]:
         """A list was published. `is_sorted_smart`: some viewer has it in that order now.
 
         Into class 1 goes who was not there in the list before; the first list of all tells nothing, since what was before is
@@ -33,7 +33,7 @@ class Telemetry:
         """
         rows = tuple(rows)
         before, self._classes = self._classes, {row.id: row.attention_class for row in rows}
-        counted: list[Counted] = []
+        counted: list[AnyCounted] = []
         for row in rows:
             if before is None or row.attention_class != AttentionClass.NEEDS_YOU or before.get(row.id) == AttentionClass.NEEDS_YOU:
                 continue
@@ -45,7 +45,7 @@ class Telemetry:
             counted.append(distribution(rows))
         return counted
 
-    def sorted_by(self, before: str | None, after: str) -> list[Counted]:
+    def sorted_by(self, before: str | None, after: str) -> list[AnyCounted]:
         """A viewer sorts another way, by the names that `listing.orders` has. `before`: None when it has only come."""
         if (before, after) != (SMART, RECENT):
             return []

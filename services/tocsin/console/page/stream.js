@@ -26,9 +26,10 @@ export class Stream {
 
   // Begins, or begins anew under another order.
   open(sort) {
+    const before = this.#source ? this.#sort : "";
     this.#sort = sort;
     this.#edition = "";
-    this.#connect();
+    this.#connect(before);
   }
 
   close() {
@@ -37,9 +38,9 @@ export class Stream {
     this.#source = null;
   }
 
-  #connect() {
+  #connect(before = "") {
     this.close();
-    const query = new URLSearchParams({ sort: this.#sort, ...(this.#edition && { after: this.#edition }) });
+    const query = new URLSearchParams({ sort: this.#sort, ...(this.#edition && { after: this.#edition }), ...(before && { before }) });
     const source = new EventSource(`/api/stream?${query}`);
     this.#source = source;
     this.#heardAt = performance.now();

@@ -55,8 +55,11 @@ def routes(live: Live, clock: Clock) -> APIRouter:
         return refuse(body) if isinstance(body, Refusal) else answer(whole(body, sort))
 
     @router.get("/api/stream")
-    async def stream(request: Request, sort: str = SMART, after: str | None = None) -> Response:
-        """The list, then every change, as server-sent events; `Last-Event-ID` or `after` names the edition that the viewer has."""
+    async def stream(request: Request, sort: str = SMART, after: str | None = None, before: str | None = None) -> Response:
+        """The list, then every change, as server-sent events; `Last-Event-ID` or `after` names the edition that the viewer has.
+
+        `before`: the order that it had until now.
+        """
         refusal = refused_sort(sort)
         if refusal is not None:
             return refuse(refusal)
@@ -64,7 +67,7 @@ def routes(live: Live, clock: Clock) -> APIRouter:
         until_ms = session_of(request).until_ms
 
         async def events() -> AsyncIterator[bytes]:
-            with live.viewer() as news:
+            async with live.viewer(sort, before) as news:
                 if news is None:
                     return
                 yield f"retry: {RETRY_MS}\n\n".encode()
