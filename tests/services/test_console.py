@@ -343,6 +343,14 @@ async def test_a_stream_that_was_cut_goes_on_behind_what_the_viewer_has(console)
             assert (name, [row["reason"] for row in data["changed"]]) == ("change", ["third"])
 
 
+async def test_a_viewer_that_has_missed_nothing_hears_at_once_that_its_line_stands(console):
+    async with console.client(**console.bearer()) as client:
+        body = await console.say(a_row("api"))
+        await listed(client, 1)
+        async with asyncio.timeout(service.BEAT_S / 2), streaming(client, f"{body.birth}.{body.version}") as stream:
+            assert (await stream.next(beats=True))[0] == "beat"
+
+
 async def test_a_viewer_with_an_edition_that_nobody_remembers_gets_the_whole_list(console):
     async with console.client(**console.bearer()) as client:
         await console.say(a_row("api"))

@@ -98,6 +98,8 @@ class Live:
         known = self._editions.find(has)
         refused: str | None = None
         away: int | None = None
+        # A viewer that was cut off and has missed nothing must see that its line stands again.
+        yield self._event("beat", {})
         while not self._closed and self._clock.now_ms() < until_ms:
             news.clear()
             body = self.latest()

@@ -2,7 +2,7 @@
 
 const SILENCE_MS_MAX = 25_000; // more than two of the console's beats
 const FIRST_PAUSE_MS = 500;
-const PAUSE_MS_MAX = 5_000;
+const PAUSE_MS_MAX = 3_000;
 const LOOK_MS = 1_000;
 
 export class Stream {
