@@ -1,9 +1,11 @@
 """What the README shows works as it stands there."""
 
 import ast
+import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,7 @@ import httpx
 import pytest
 
 from support import Deadline
-from tocsin.cli.main import VERBS
+from tocsin.cli.main import VERBS, parser_for
 from tocsin.runtime import instance
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,24 @@ def test_the_subscriber_gets_the_last_list_on_connect_and_every_change_after_it(
     finally:
         subscriber.kill()
         subscriber.wait()
+
+
+STANDS_FOR = {"DISPATCH": "r1.t1.1", "...": "t1"}
+SHOWN = re.compile(r"`(tocsin [^`|\[]+)`|^(?:  )?(tocsin [^#|\[\n]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["README.md", "libs/tocsin/agents/skill.md", "docs/status-lines.md"])
+def test_every_command_that_is_shown_is_understood(page, capsys):
+    shown = [shlex.split((inline or line).rstrip("& "), posix=True) for inline, line in SHOWN.findall((ROOT / page).read_text())]
+    assert shown
+    for program, *words in shown:
+        assert program == "tocsin"
+        given = [STANDS_FOR.get(word, word) for word in words]
+        with contextlib.suppress(SystemExit):
+            parser_for(given).parse_args(given)
+        problem = capsys.readouterr().err
+        # It may be named without what it needs; what it is given is understood.
+        assert problem == "" or "arguments are required" in problem, f"tocsin {' '.join(words)}: {problem}"
 
 
 def test_every_verb_is_in_the_readme():

@@ -101,6 +101,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("tocsin: Windows is supported inside WSL2 only. Nothing was installed or changed.", file=sys.stderr)
         return REFUSED
     words = list(sys.argv[1:] if argv is None else argv)
+    args = parser_for(words).parse_args(words)
+    try:
+        return int(importlib.import_module(module_of(args.verb)).run(args))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) went away: that is its right.
+        sys.stderr.close()
+        return DONE
+
+
+def parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
+    """What understands these words."""
     parser = argparse.ArgumentParser(prog="tocsin", description="Which of your coding agents needs you now?")
     parser.add_argument("--version", action=_Version, help="say which version this is, and end")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -110,15 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         one = verbs.add_parser(verb, help=about, description=about[0].upper() + about[1:] + ".")
         if verb == first:
             importlib.import_module(module_of(verb)).arguments(one)
-    args = parser.parse_args(words)
-    try:
-        return int(importlib.import_module(module_of(args.verb)).run(args))
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader (head, less) went away: that is its right.
-        sys.stderr.close()
-        return DONE
+    return parser
 
 
 if __name__ == "__main__":
