@@ -254,3 +254,19 @@ async def test_the_end_of_one_subject_is_what_its_next_writer_expects(bus):
     seq = await bus.say(PANE_STATUS, a_status(host="h", pane="p1"))
     await bus.say(PANE_STATUS, a_status(host="h", pane="p2"))
     assert await bus.end_of(PANE_STATUS, "h", "p1") == seq
+
+
+async def test_who_is_told_to_stop_while_an_answer_comes_in_stops(bus):
+    """Python 3.11's `wait_for` forgets a cancel that meets the answer: a loop that asks went on for ever, and its service did not end."""
+    await bus.say(PANE_STATUS, a_status(pane="p1"))
+
+    async def asks() -> None:
+        while True:
+            await bus.birth(PANE_STATUS)
+
+    for _ in range(300):
+        asking = asyncio.create_task(asks())
+        await bus.client.flush()  # an answer is on its way
+        asking.cancel()
+        done, _ = await asyncio.wait({asking}, timeout=5)
+        assert done, "it goes on"

@@ -34,6 +34,7 @@ from tocsin.contract.tally import Sample, Tally
 from tocsin.contract.versions import Unreadable, decode
 
 B = TypeVar("B", bound=Body)
+T = TypeVar("T")
 
 ACK_S_MAX = 2.0
 """Longest wait for a publish to be on record; beyond it the bus counts as away."""
@@ -133,6 +134,30 @@ class _Acks:
             waiting.set_result(_Answer(error=_Refused(description="no stream keeps it")))
             return
         waiting.set_result(self._decoder.decode(message.data))
+
+
+def _times_told_to_stop() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+async def _heeding(answer: Awaitable[T]) -> T:
+    """What `answer` gives. Raises CancelledError when this task was told to stop meanwhile: `wait_for` of Python 3.11, in which nats-py
+    waits, forgets a cancel that meets the answer, and a loop would go on for ever."""
+    before = _times_told_to_stop()
+    try:
+        return await answer
+    finally:
+        if _times_told_to_stop() > before:
+            raise asyncio.CancelledError
+
+
+class _Client(Client):
+    """nats-py's client, whose requests heed a cancel; JetStream's calls and acks are such requests."""
+
+    async def request(self, *arguments: Any, **options: Any) -> Msg:
+        """See Client.request."""
+        return await _heeding(super().request(*arguments, **options))
 
 
 class NatsBus:
@@ -468,13 +493,6 @@ class _Job(Generic[B]):
             await self._message.nak(delay=delay_s)
 
 
-def _go_on() -> None:
-    """Raises CancelledError when this task was told to stop: `wait_for` (Python 3.11) swallows a cancel that meets the end of a fetch."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
 class _Jobs(Generic[B]):
     """A durable pull consumer that replicas share; made anew when the bus has lost it."""
 
@@ -495,17 +513,17 @@ class _Jobs(Generic[B]):
                 )
                 try:
                     while True:
-                        try:
+                        told = _times_told_to_stop()
+                        message: Msg | None = None
+                        with contextlib.suppress(TimeoutError):
                             # One at a time: a fetch of several waits out its whole time when another replica takes the rest.
                             (message,) = await subscription.fetch(1, timeout=JOB_WAIT_S)
-                        except TimeoutError:
-                            _go_on()
+                        if _times_told_to_stop() > told:  # and `wait_for` has forgotten it
+                            if message is not None:
+                                await message.nak()
+                            raise asyncio.CancelledError
+                        if message is None:
                             continue
-                        try:
-                            _go_on()
-                        except asyncio.CancelledError:
-                            await message.nak()
-                            raise
                         job = await self._job(message)
                         if job is not None:
                             yield job
@@ -755,7 +773,7 @@ async def connect(
         if isinstance(error, SlowConsumerError):
             bus.drop(error.sub)
 
-    client = Client()
+    client = _Client()
     await client.connect(
         url,
         name=name,
