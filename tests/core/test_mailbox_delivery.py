@@ -165,6 +165,29 @@ def test_a_look_takes_nothing_and_pages_say_that_they_are_pages():
     assert beyond(box, None)["count"] == 5
 
 
+def test_a_look_tells_what_is_handed_out_until_when_and_to_whom():
+    box, id_ = taken(with_mail(a_run_box(), a_message("m1"), a_message("m2")))
+    box = with_mail(box, a_message("m3"))
+    told = page(box, ReadMail())
+    assert told["delivery"] == {"id": id_, "messages": ["m1", "m2"], "lease_until_ms": NOW_MS + LEASE_MS}
+    assert (told["reader"], told["waits_until_ms"], told["shut"]) == (COORDINATOR.name, None, None)
+    assert page(after(box, ack(box, id_)), ReadMail())["delivery"] is None
+
+
+def test_a_look_into_a_run_tells_the_open_questions_of_all_its_workers_the_oldest_first():
+    def asking(dispatch: str, at_ms: int) -> Mailbox:
+        step = post.ask(a_worker_box(dispatch), f"{dispatch}.q1", AskQuestion(question=f"{dispatch}?"))
+        return after(a_worker_box(dispatch), step, at_ms)
+
+    later, earlier = asking("r1.t2.1", NOW_MS + 5), asking("r1.t1.1", NOW_MS)
+    told = page(a_run_box(), ReadMail(), [later, a_worker_box("r1.t3.1"), earlier])
+    assert [(question["dispatch"], question["text"]) for question in told["questions"]] == [
+        ("r1.t1.1", "r1.t1.1?"),
+        ("r1.t2.1", "r1.t2.1?"),
+    ]
+    assert [question["id"] for question in page(later, ReadMail())["questions"]] == ["r1.t2.1.q1"]
+
+
 # ----------------------------------------------------------- who takes it
 
 

@@ -37,6 +37,12 @@ TO_WORKER = frozenset({MailType.ANSWER, MailType.GUIDANCE, MailType.ESCALATION, 
 SENDABLE = frozenset({MailType.GUIDANCE, MailType.STATUS, MailType.ESCALATION})
 """What may be sent as it is. The other types are made by what they tell of: a report, a question, a gate."""
 
+RUN_MARK = "run:"
+"""Begins the address of a coordinator's mailbox; its Run's id follows."""
+
+DISPATCH_MARK = "dispatch:"
+"""Begins the address of a worker's mailbox; its Dispatch's id follows."""
+
 GROUP_MARK = "@"
 """Begins an address of a group: `@all`, `@idle`, `@<agent>`: live Dispatches of the sender's own Run."""
 
@@ -110,7 +116,9 @@ class ReadMail(MailAsk, frozen=True, kw_only=True, tag="inbox"):
     """Look without taking: pages that say they are pages, newest first. `before`: the number that the page before gave as `next`.
 
     Result: {rows: [{number, read: bool, message: Message}], unread, total: unread and kept read ones, next: number or null,
-    questions: [{id, text, options, at_ms}] (open ones of this worker)}.
+    questions: [{id, text, options, at_ms, dispatch}] (open ones of this worker; of a Run: of all its workers),
+    delivery: {id, messages: [id], lease_until_ms} or null (handed out and not acked), waits_until_ms: of the parked check, or null,
+    reader: name of who reads it or null, shut: why nobody does any more, or null}.
     """
 
     before: int | None = None

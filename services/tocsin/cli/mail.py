@@ -12,7 +12,9 @@ from tocsin.cli.main import DONE, WANTING
 from tocsin.cli.report import worker_run
 from tocsin.cli.speak import Speaker
 from tocsin.contract.mail import (
+    DISPATCH_MARK,
     GROUP_MARK,
+    RUN_MARK,
     SENDABLE,
     AckMail,
     CheckMail,
@@ -24,7 +26,7 @@ from tocsin.contract.mail import (
 )
 from tocsin.contract.refusals import Code
 from tocsin.contract.run import Receipt, Refused
-from tocsin.mailbox.core.addresses import DISPATCH_MARK, RUN_MARK, asker_of, of_dispatch, of_run
+from tocsin.mailbox.core.addresses import asker_of, of_dispatch, of_run
 
 SLICE_S = 50.0
 """Longest time that one request is parked; a longer wait is several, so that one whose other end died is found out."""

@@ -382,7 +382,8 @@ class Commands:
         box = await self._look(command)
         if isinstance(box, Refusal):
             return box
-        return Receipt(request=command.request, result=page(box, ask), at_ms=self._clock.now_ms())
+        askers = [found for member in box.members if (found := self._boxes.state(of_dispatch(member))) is not None]
+        return Receipt(request=command.request, result=page(box, ask, askers), at_ms=self._clock.now_ms())
 
     async def _wakes(self, command: MailCommand, ask: ReadWakes) -> Answer:
         box = await self._fresh(command.mailbox)

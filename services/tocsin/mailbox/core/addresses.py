@@ -1,11 +1,9 @@
 """Addresses: `run:<id>` is a coordinator's mailbox, `dispatch:<id>` a worker's, `@...` a group of workers of one Run."""
 
-from tocsin.contract.mail import GROUP_MARK
+from tocsin.contract.mail import DISPATCH_MARK, GROUP_MARK, RUN_MARK
 from tocsin.contract.messages import State
 from tocsin.contract.parties import Caller, Role
 
-RUN_MARK = "run:"
-DISPATCH_MARK = "dispatch:"
 PERSON = "person"
 """The address of whoever has the command credential and owns no Run: it can send, and has no mailbox."""
 

@@ -12,6 +12,7 @@ import msgspec
 from tocsin.contract.ids import HostId, PaneId
 from tocsin.contract.mail import (
     ACTIONABLE,
+    RUN_MARK,
     TO_WORKER,
     Acked,
     Answered,
@@ -42,7 +43,6 @@ from tocsin.contract.messages import Process
 from tocsin.contract.parties import Caller
 from tocsin.contract.run import Restored
 from tocsin.contract.table import Table
-from tocsin.mailbox.core.addresses import RUN_MARK
 
 READ_KEPT_MAX = 200
 """Read messages that can still be looked at. Unread ones are never dropped."""
