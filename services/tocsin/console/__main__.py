@@ -9,6 +9,7 @@ from tocsin.bus.nats_bus import connect
 from tocsin.console.app import front_of
 from tocsin.console.asker import Askers, border_of
 from tocsin.console.credentials import read_credentials
+from tocsin.console.moves import Moves
 from tocsin.console.service import Live
 from tocsin.console.settings import ConsoleSettings
 from tocsin.console.store import ConsoleStore
@@ -38,6 +39,7 @@ async def serve(
     port: int = bound.getsockname()[1]
     live = Live(bus, store, clock, WorkspaceId(settings.workspace))
     measured(live.telemetry.samples)
+    moves = Moves(bus)
     about = {
         "version": version("tocsin"),
         "instance": instance.credential(settings.state, instance.ID),
@@ -45,7 +47,7 @@ async def serve(
         "workspace": settings.workspace,
     }
     askers = Askers(border_of(port, settings.console_hosts), credentials, clock)
-    front = front_of(bus, store, live, askers, clock, settings.host, about)
+    front = front_of(bus, store, live, moves, askers, clock, settings.host, about)
 
     def started() -> None:
         log("console.listening", address=settings.console_bind, port=port)
@@ -53,17 +55,18 @@ async def serve(
 
     server = server_of(front, lambda: log("http.malformed", "warning"), started)
     serving = asyncio.create_task(server.serve([bound]))
-    hearing = asyncio.create_task(live.run())
+    hearing = [asyncio.create_task(live.run()), asyncio.create_task(moves.run())]
     try:
-        done, _ = await asyncio.wait({serving, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({serving, *hearing}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
         live.close()
         front.hurry()
         server.stop()
-        hearing.cancel()
-        await asyncio.wait({serving, hearing})
+        for task in hearing:
+            task.cancel()
+        await asyncio.wait({serving, *hearing})
 
 
 async def main() -> None:

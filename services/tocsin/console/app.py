@@ -12,7 +12,9 @@ from tocsin.bus.bus import Bus, Unavailable
 from tocsin.console.answers import answer, refuse
 from tocsin.console.asker import Askers
 from tocsin.console.front import Front
-from tocsin.console.routes import commands, day, jump, page, session, worktrees
+from tocsin.console.moves import Moves
+from tocsin.console.reads import Reads
+from tocsin.console.routes import commands, day, jump, loop, page, session, worktrees
 from tocsin.console.service import Live
 from tocsin.console.store import ConsoleStore
 from tocsin.contract.refusals import Code, Refusal
@@ -20,7 +22,9 @@ from tocsin.contract.subjects import WORKTREE_SORTED
 from tocsin.runtime.clock import Clock
 
 
-def front_of(bus: Bus, store: ConsoleStore, live: Live, askers: Askers, clock: Clock, host: str, about: Mapping[str, Any]) -> Front:
+def front_of(
+    bus: Bus, store: ConsoleStore, live: Live, moves: Moves, askers: Askers, clock: Clock, host: str, about: Mapping[str, Any]
+) -> Front:
     """Everything that is served, ready for a server."""
     # No page of documentation: it would load its scripts from the internet.
     app = FastAPI(title="Tocsin console", version=version("tocsin"), docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
@@ -46,7 +50,8 @@ def front_of(bus: Bus, store: ConsoleStore, live: Live, askers: Askers, clock: C
         return answer({"status": "ok", "version": app.version})
 
     app.include_router(session.routes(store, askers, clock, about))
-    app.include_router(worktrees.routes(live, clock))
+    app.include_router(worktrees.routes(live, moves, clock))
+    app.include_router(loop.routes(Reads(bus, clock, lambda: moves.heard), clock))
     app.include_router(commands.routes(bus, clock))
     app.include_router(day.routes(store, clock))
     app.include_router(jump.routes(live, host))

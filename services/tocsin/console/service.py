@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from tocsin.bus.bus import Bus, Unavailable
 from tocsin.console.core.day import SLOT_MS, Sample, Tally
 from tocsin.console.core.lists import Editions, change, name_of, whole
+from tocsin.console.core.moves import Watch
 from tocsin.console.core.telemetry import Telemetry
 from tocsin.contract.ids import WorkspaceId
 from tocsin.contract.messages import WorktreesSorted
@@ -89,11 +90,11 @@ class Live:
         finally:
             del self._viewers[news]
 
-    async def stream(self, news: asyncio.Event, sort: str, has: str | None, until_ms: int) -> AsyncIterator[Event]:
+    async def stream(self, news: asyncio.Event, watch: Watch, sort: str, has: str | None, until_ms: int) -> AsyncIterator[Event]:
         """What a viewer is told that has the edition `has` (None: nothing), until the service stops or `until_ms` (UTC) is over.
 
         `list`: all of it. `change`: what differs. `none`: there is no list, and why. `bus`: whether the bus is away, and since
-        when. `beat`: the stream lives. Each carries `now`, the service's clock.
+        when. `moved`: `topics` of `watch` that have moved. `beat`: the stream lives. Each carries `now`, the service's clock.
         """
         known = self._editions.find(has)
         refused: str | None = None
@@ -103,6 +104,8 @@ class Live:
         while not self._closed and self._clock.now_ms() < until_ms:
             news.clear()
             body = self.latest()
+            if moved := watch.take():
+                yield self._event("moved", {"topics": moved})
             if self.away_since_ms != away:
                 away = self.away_since_ms
                 yield self._event("bus", {"away_since": away})

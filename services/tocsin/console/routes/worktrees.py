@@ -9,6 +9,8 @@ from fastapi.responses import StreamingResponse
 
 from tocsin.console.answers import answer, refuse, session_of
 from tocsin.console.core.lists import whole
+from tocsin.console.core.moves import TOPICS_MAX, is_topic
+from tocsin.console.moves import Moves
 from tocsin.console.service import Event, Live
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.listing.explain import decider, why_above, why_here
@@ -40,7 +42,7 @@ def time_of(offset_min: int, now_ms: int) -> Callable[[int], str]:
     return shown
 
 
-def routes(live: Live, clock: Clock) -> APIRouter:
+def routes(live: Live, moves: Moves, clock: Clock) -> APIRouter:
     """All of them read and change nothing."""
     router = APIRouter()
 
@@ -55,12 +57,16 @@ def routes(live: Live, clock: Clock) -> APIRouter:
         return refuse(body) if isinstance(body, Refusal) else answer(whole(body, sort))
 
     @router.get("/api/stream")
-    async def stream(request: Request, sort: str = SMART, after: str | None = None, before: str | None = None) -> Response:
+    async def stream(request: Request, sort: str = SMART, after: str | None = None, before: str | None = None, watch: str = "") -> Response:
         """The list, then every change, as server-sent events; `Last-Event-ID` or `after` names the edition that the viewer has.
 
-        `before`: the order that it had until now.
+        `before`: the order that it had until now. `watch`: what else the page shows and hears of when it moves, with commas between:
+        `run`, `run:ID`, `mail`, `mail:RUN`, `custody`, `custody:RUN`.
         """
+        topics = watch.split(",") if watch else []
         refusal = refused_sort(sort)
+        if refusal is None and (len(topics) > TOPICS_MAX or not all(map(is_topic, topics))):
+            refusal = Refusal(Code.BAD_FIELD, f"watch: at most {TOPICS_MAX} of run, mail or custody, each with or without :ID")
         if refusal is not None:
             return refuse(refusal)
         has = request.headers.get("last-event-id") or after
@@ -70,9 +76,10 @@ def routes(live: Live, clock: Clock) -> APIRouter:
             async with live.viewer(sort, before) as news:
                 if news is None:
                     return
-                yield f"retry: {RETRY_MS}\n\n".encode()
-                async for event in live.stream(news, sort, has, until_ms):
-                    yield encode(event)
+                with moves.watch(topics, news) as watching:
+                    yield f"retry: {RETRY_MS}\n\n".encode()
+                    async for event in live.stream(news, watching, sort, has, until_ms):
+                        yield encode(event)
 
         return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
