@@ -7,6 +7,7 @@ import { el, setText } from "./dom.js";
 import { help, listen } from "./keys.js";
 import { login, loginView } from "./login.js";
 import { recall, remember } from "./memory.js";
+import { Moves } from "./moves.js";
 import { openPalette } from "./palette.js";
 import { Stream } from "./stream.js";
 import { themeButton } from "./theme.js";
@@ -18,10 +19,11 @@ const ASK_MS = 3 * 3_600_000; // a session is renewed by being asked for, long b
 const main = document.getElementById("main");
 const board = new Board();
 let current = null;
-let unmount = () => {};
+let shown = { end: () => {} };
 
 const stream = new Stream({
-  hear: (name, data) => board.hear(name, data),
+  hear: (name, data) => (name === "moved" ? moves.hear(data.topics) : board.hear(name, data)),
+  opened: () => moves.opened(),
   state: (state) => {
     // Another console may answer now, of another version.
     if (streamIs(state)) ask();
@@ -31,8 +33,11 @@ const stream = new Stream({
   failed: () => ask(),
 });
 
+const moves = new Moves((topics) => stream.watch(topics));
+
 const frame = {
   board,
+  moves,
   session: null,
   sort: recall("sort", "smart"),
   setSort(sort) {
@@ -40,6 +45,11 @@ const frame = {
     remember("sort", sort);
     board.beginAnew();
     stream.open(sort);
+  },
+  // To another view, or elsewhere in this one.
+  go(path) {
+    if (path !== location.pathname) history.pushState(null, "", path);
+    return show();
   },
   // Said to screen readers; `seen`: shown for a moment as well.
   announce(text, seen = false) {
@@ -61,16 +71,20 @@ board.addEventListener("promoted", ({ detail }) => {
 
 async function show() {
   const view = viewAt(location.pathname) ?? VIEWS[0];
+  if (view === current && view === shown.view && shown.at?.(location.pathname)) return;
   current = view;
   for (const link of document.querySelectorAll("#nav a")) {
-    if (link.getAttribute("href") === view.path) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.getAttribute("href") === view.path) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" }); // on narrow screens the names stand in one line that scrolls
+    } else link.removeAttribute("aria-current");
   }
   const module = await view.load();
   if (view !== current) return;
-  unmount();
+  shown.end();
   main.replaceChildren();
-  unmount = module.mount(main, frame) ?? (() => {});
+  const made = module.mount(main, frame);
+  shown = { view, ...(typeof made === "function" ? { end: made } : made) };
   showInTab(board, view.name);
 }
 
@@ -82,8 +96,12 @@ function links() {
     const link = event.target instanceof Element ? event.target.closest("a[href^='/']") : null;
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button || !viewAt(link.pathname)) return;
     event.preventDefault();
-    if (link.pathname !== location.pathname) history.pushState(null, "", link.href);
-    show();
+    frame.go(link.pathname).then(() => {
+      // Where the link is gone with its page, a screen reader begins to read here, as after any link.
+      if (main.contains(document.activeElement)) return;
+      scrollTo(0, 0);
+      main.focus({ preventScroll: true });
+    });
   });
   addEventListener("popstate", () => {
     if (frame.session) show();
@@ -110,8 +128,9 @@ async function ask() {
 function leave(refused) {
   frame.session = null;
   stream.close();
-  unmount();
-  unmount = () => {};
+  shown.end();
+  shown = { end: () => {} };
+  current = null;
   main.replaceChildren(loginView(refused));
   document.body.dataset.connection = "out";
 }

@@ -1,8 +1,8 @@
 // Two small plots of a day, drawn as SVG. A gap in the samples is a gap in the picture: nobody knows what happened there.
 
 import { duration } from "./age.js";
+import { svg } from "./svg.js";
 
-const NS = "http://www.w3.org/2000/svg";
 const WIDTH = 320;
 const HEIGHT = 96;
 const LEFT = 26;
@@ -11,13 +11,6 @@ const TOP = 6;
 const DAY_MS = 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
 const STACK = [1, 2, 3, 4]; // what needs you stands on the ground line, where it can be compared
-
-function svg(tag, props, ...children) {
-  const node = document.createElementNS(NS, tag);
-  for (const [name, value] of Object.entries(props)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
 
 function label(text, x, y, anchor = "middle") {
   const node = svg("text", { x, y, "text-anchor": anchor, class: "tick" });

@@ -9,13 +9,16 @@ export class Stream {
   #source = null;
   #edition = "";
   #sort = "smart";
+  #watched = "";
   #heardAt = 0;
   #pause = FIRST_PAUSE_MS;
   #timer = 0;
 
-  // `hear(name, data)`: an event; `state("live" | "cut")`: whether the stream stands; `failed()`: an attempt has failed.
-  constructor({ hear, state, failed }) {
+  // `hear(name, data)`: an event; `state("live" | "cut")`: whether the stream stands; `opened()`: it stands anew;
+  // `failed()`: an attempt has failed.
+  constructor({ hear, state, opened, failed }) {
     this.hear = hear;
+    this.opened = opened;
     this.state = state;
     this.failed = failed;
     setInterval(() => this.#look(), LOOK_MS);
@@ -32,6 +35,14 @@ export class Stream {
     this.#connect(before);
   }
 
+  // What else is shown: topics of which the console says that they have moved.
+  watch(topics) {
+    const watched = topics.join(",");
+    if (watched === this.#watched) return;
+    this.#watched = watched;
+    if (this.#source !== null) this.#connect();
+  }
+
   close() {
     clearTimeout(this.#timer);
     this.#source?.close();
@@ -40,17 +51,20 @@ export class Stream {
 
   #connect(before = "") {
     this.close();
-    const query = new URLSearchParams({ sort: this.#sort, ...(this.#edition && { after: this.#edition }), ...(before && { before }) });
+    const query = new URLSearchParams({
+      sort: this.#sort, ...(this.#edition && { after: this.#edition }), ...(before && { before }), ...(this.#watched && { watch: this.#watched }),
+    });
     const source = new EventSource(`/api/stream?${query}`);
     this.#source = source;
     this.#heardAt = performance.now();
     source.onopen = () => {
       this.#heardAt = performance.now();
+      if (source === this.#source) this.opened();
     };
     source.onerror = () => {
       if (source === this.#source) this.#again(this.#pause);
     };
-    for (const name of ["list", "change", "none", "bus", "beat"]) {
+    for (const name of ["list", "change", "none", "bus", "moved", "beat"]) {
       source.addEventListener(name, (event) => {
         if (source !== this.#source) return;
         this.#heardAt = performance.now();
