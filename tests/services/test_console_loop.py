@@ -160,14 +160,16 @@ async def test_what_is_not_there_or_not_understood_is_refused_in_the_public_form
     assert answer["next"]
 
 
-async def test_without_a_session_nothing_of_the_loop_is_told_and_a_reader_may_look_and_not_command(loop, console):
+async def test_the_loop_is_told_to_sessions_and_to_the_command_credential_and_not_to_the_readers(loop, console):
     await loop.create(a_spec("build"))
     async with console.client() as stranger:
         assert (await refused(stranger, f"/api/runs/{loop.run}", 401))["code"] == "no_session"
     async with console.client(**console.bearer(instance.READER_CREDENTIAL)) as reader:
-        await told(reader, f"/api/runs/{loop.run}")
+        assert (await refused(reader, f"/api/runs/{loop.run}", 401))["code"] == "no_credential"
         answer = await reader.post("/api/run/commands", json={"run": loop.run, "request": "q", "ask": {"verb": "pause"}})
         assert (answer.status_code, answer.json()["code"]) == (401, "no_credential")
+    async with console.client(**console.bearer(instance.COMMAND_CREDENTIAL)) as program:
+        await told(program, f"/api/runs/{loop.run}")
 
 
 async def test_a_service_that_is_away_is_told_as_such_and_never_as_nothing(console, page, monkeypatch):

@@ -22,6 +22,9 @@ LOGIN = "/api/login"
 TICKETS = "/api/tickets"
 """Gives out tickets, to the command credential alone: a session must not be able to multiply itself."""
 
+OF_THE_LIST = frozenset({"/api/worktrees", "/api/stream", "/api/why", "/api/day", "/api/session"})
+"""What the reader's credential may ask for: what its bus login hears as well. Mail and briefs are read by persons, in a session."""
+
 HEADERS = (
     (
         b"content-security-policy",
@@ -93,6 +96,8 @@ class Front:
         session = self._askers.who(headers)
         if isinstance(session, Refusal):
             return session
+        if not by_cookie and session.scope is Scope.READ and path not in OF_THE_LIST:
+            return Refusal(Code.NO_CREDENTIAL, "the reader's credential reads the list alone: use the command credential, or tocsin open")
         if path == TICKETS and by_cookie:
             return Refusal(Code.NO_CREDENTIAL, "tickets are given to the command credential alone")
         if method == "POST" and session.scope is not Scope.COMMAND:
