@@ -39,7 +39,7 @@ test-browser: $(READY) ## the page in a real Chromium, which is part of `test`
 acceptance: $(READY) ## the stories of the loop, on the built wheel in a fresh environment, one line each
 	@$(BIN)/python tests/system/acceptance.py $(ARGS)
 
-bench: $(READY) ## figures on this machine, each beside its base; ARGS: commands mail wakes hooks ranking --json
+bench: $(READY) ## figures on this machine, each beside its base; ARGS: hooks ranking calls idle commands mail wakes --json --write
 	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 test-compose: $(READY) ## docker-compose.yml, from nothing: hooks, replicas, kills, cuts, three nodes, and back to nothing

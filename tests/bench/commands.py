@@ -3,11 +3,12 @@
 import contextlib
 import itertools
 
-from bench.measure import Row, Take, in_turn, timed
 from bench.place import serving
 from dispatcher_builders import COORDINATOR, a_spec
 from support import Deadline
 from tocsin.bus.nats_bus import NatsBus
+from tocsin.cli.bench.measure import Effort, Take, in_turn, timed
+from tocsin.cli.bench.rows import Row
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.run import (
     AddTasks,
@@ -90,13 +91,13 @@ async def bytes_of_last(bus: NatsBus, run: str) -> int:
     return len(message.data or b"")
 
 
-async def measure() -> list[Row]:
+async def measure(effort: Effort) -> list[Row]:
     """The rows on commands."""
     async with serving("tocsin.dispatcher") as place:
         bus = place.bus
         small, large = Commands(bus, "small"), Commands(bus, "large")
         await small.create("small", SMALL)
-        await large.create("large", LARGE)
+        await large.create("large", effort.of(LARGE))
         await small.change()()
         found = await in_turn(
             {
@@ -104,15 +105,29 @@ async def measure() -> list[Row]:
                 "page.small": small.page(), "page.large": large.page(), "fleet.small": small.fleet(), "fleet.large": large.fleet(),
                 "gates.small": small.gates(), "gates.large": large.gates(), "ack": await synced_ack(bus, await bytes_of_last(bus, small.run)),
             },
-            EACH, WARM_UP,
+            effort.of(EACH), effort.of(WARM_UP), effort.rounds,
         )  # fmt: skip
     verbs = {"change": "task update", "show": "task show", "page": "task list, 10 rows", "fleet": "worker list", "gates": "gate list"}
     return [
         *(
-            Row(f"{told}, Run of {LARGE:,} Tasks", found[f"{verb}.large"], f"Run of {SMALL}", found[f"{verb}.small"], 2, 1.2)
+            Row(
+                f"{told.replace(' ', '-').partition(',')[0]}-large",
+                f"{told}, Run of {effort.of(LARGE):,} Tasks",
+                found[f"{verb}.large"],
+                f"Run of {SMALL}",
+                found[f"{verb}.small"],
+                2,
+                1.2,
+            )
             for verb, told in verbs.items()
         ),
         Row(
-            "a mutation of a Run (task update), accepted and on disk", found["change.small"], "one synced JetStream ack", found["ack"], 3, 2
+            "mutation",
+            "a mutation of a Run (task update), accepted and on disk",
+            found["change.small"],
+            "one synced JetStream ack",
+            found["ack"],
+            3,
+            2,
         ),
     ]

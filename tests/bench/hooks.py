@@ -1,162 +1,206 @@
-"""Hooks: until the answer, and until the list that shows the event is delivered, with 1,000 worktrees and one event at a time."""
+"""The chain alone (hook-ingest, status-store, sorter) beside its bare hops, and beside one Node process without a bus and a store."""
 
 import asyncio
+import contextlib
 import itertools
-import json
-import time
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
-from bench.measure import ROUNDS, Row, Series, in_turn
-from bench.place import HOST, Place, serving
+import msgspec
+
+from bench.place import Place, serving
+from builders import NOW_MS
 from tocsin.bus.nats_bus import NatsBus
-from tocsin.contract.ids import worktree_id
-from tocsin.contract.messages import State, WorktreeKnown, WorktreesSorted
-from tocsin.contract.subjects import WORKTREE_KNOWN, WORKTREE_SORTED
+from tocsin.cli.bench.chain import (
+    EACH,
+    WARM_UP,
+    WORKTREES,
+    Chain,
+    Hops,
+    Http,
+    Lists,
+    Work,
+    know_worktrees,
+    latencies,
+    lists_of,
+)
+from tocsin.cli.bench.measure import Effort, Series, in_turn
+from tocsin.cli.bench.rows import Row, Unit
+from tocsin.cli.bench.site import NotMeasured, Site, empty_server, wait_for_file
+from tocsin.contract.messages import PaneStatus, WorktreeKnown, WorktreesSorted
+from tocsin.contract.subjects import HOOK_REPORTED, PANE_STATUS, WORKTREE_KNOWN
 from tocsin.contract.versions import decode
-from tocsin.runtime import instance
-from tocsin.runtime.clock import SystemClock
+from tocsin.sorter.core.board import Board
+from tocsin.sorter.core.ranking import rank
 
-WORKTREES = 1_000
-EACH, WARM_UP = 16, 10
+SERVICES = ("tocsin.hook_ingest", "tocsin.status_store", "tocsin.sorter")
 
-QUIET_S = 0.12
-"""Before each sample: a list is said at once when the last one was said longer ago than the sorter's window of 100 ms."""
+LINE_BYTES_MAX = 16 * 1024 * 1024
 
-PINGS = 3
-
-
-class Http:
-    """One kept connection, on which one request after another is sent."""
-
-    def __init__(self, port: int, credential: str) -> None:
-        self.port = port
-        self.credential = credential
-
-    async def open(self) -> "Http":
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        return self
-
-    def close(self) -> None:
-        self.writer.close()
-
-    async def post(self, body: bytes, pane: str, cwd: str) -> None:
-        """Until the answer is here; anything but 204 ends the bench."""
-        head = (
-            f"POST /hook/claude HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
-            f"Authorization: Bearer {self.credential}\r\nX-Tocsin-Host: {HOST}\r\nX-Tocsin-Pane: {pane}\r\nX-Tocsin-Cwd: {cwd}\r\n"
-            f"X-Tocsin-Sent: {SystemClock().now_ms()}\r\nX-Tocsin-Attended: 1\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        self.writer.write(head.encode() + body)
-        answer = await self.reader.readuntil(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 204"), answer
+SETTLE_MS = 100
+"""The sorter's window: the second peer keeps it too."""
 
 
-class Chain:
-    """Agents, one in each worktree, and the lists that tell of them."""
+@contextmanager
+def peer(folder: Path, window_ms: int) -> Iterator[int]:
+    """The Node process: its port. Raises NotMeasured."""
+    node = shutil.which("node")
+    if node is None:
+        raise NotMeasured("node is missing: install nodejs")
+    file = folder / f"peer{window_ms}.port"
+    process = subprocess.Popen([node, str(Path(__file__).with_name("peer.mjs")), str(file), str(window_ms)])
+    try:
+        yield int(wait_for_file(file, "the Node process"))
+    finally:
+        process.kill()
+        process.wait()
 
-    def __init__(self, ingest: Http) -> None:
-        self.ingest = ingest
-        self.lists: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
-        self.agents = itertools.count()
-        self.answers: list[int] = []
+
+def states_in(line: bytes) -> dict[str, set[str]]:
+    """Those of a list of the Node process."""
+    return {row["path"]: {pane["state"] for pane in row["panes"]} for row in msgspec.json.decode(line)["worktrees"]}
+
+
+@contextlib.asynccontextmanager
+async def peers_lists(port: int) -> Any:
+    """Its lists, as they come."""
+    lists = Lists(states_in)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LINE_BYTES_MAX)
+    writer.write(b"GET /lists HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+
+    async def read() -> None:
+        # Each line is one chunk: its size in hex, itself, an empty line.
+        while size := int(await reader.readline(), 16):
+            lists.hear(await reader.readexactly(size))
+            await reader.readexactly(2)
+
+    reading = asyncio.create_task(read())
+    try:
+        yield lists
+    finally:
+        reading.cancel()
+        writer.close()
+
+
+class Order:
+    """What was said of every pane and worktree: were statuses in their order, and is the list the one that a full sort makes?"""
+
+    def __init__(self) -> None:
+        self.statuses: defaultdict[str, list[PaneStatus]] = defaultdict(list)
+        self.known: dict[str, WorktreeKnown] = {}
 
     async def listen(self, bus: NatsBus) -> None:
-        """Keep each list and when it came."""
+        """Keep them from here on."""
 
-        async def hear(message: Any) -> None:
-            self.lists.put_nowait((time.perf_counter_ns(), message.data))
+        async def hear_status(message: Any) -> None:
+            status = decode(PaneStatus, message.data)
+            self.statuses[status.pane].append(status)
 
-        await bus.client.subscribe(WORKTREE_SORTED.all, cb=hear)
+        async def hear_worktree(message: Any) -> None:
+            known = decode(WorktreeKnown, message.data)
+            self.known[known.worktree] = known
 
-    async def hook(self, agent: int, event: str, **fields: Any) -> None:
-        """One event of one agent."""
-        cwd = f"/bench/w{agent}"
-        payload = {"session_id": f"s{agent}", "cwd": cwd, "prompt_id": f"{agent}-1", "hook_event_name": event, **fields}
-        await self.ingest.post(json.dumps(payload).encode(), f"p{agent}", cwd)
+        await bus.client.subscribe(PANE_STATUS.all, cb=hear_status)
+        await bus.client.subscribe(WORKTREE_KNOWN.all, cb=hear_worktree)
 
-    async def until(self, agent: int, state: State) -> int:
-        """When the first list came that shows this agent so."""
-        while True:
-            at_ns, data = await asyncio.wait_for(self.lists.get(), 20)
-            listed: WorktreesSorted = decode(WorktreesSorted, data)
-            home = worktree_id(HOST, f"/bench/w{agent}")
-            if any(row.id == home and any(pane.state is state for pane in row.panes) for row in listed.worktrees):
-                return at_ns
+    def backwards(self) -> int:
+        """Statuses that were said behind a newer one of their pane."""
+        seqs = [[status.seq for status in some] for some in self.statuses.values()]
+        return sum(later < earlier for some in seqs for earlier, later in itertools.pairwise(some))
 
-    async def fill(self, bus: NatsBus) -> None:
-        """Every worktree is known and its agent is done."""
-        for agent in range(WORKTREES):
-            path, now_ms = f"/bench/w{agent}", SystemClock().now_ms()
-            known = WorktreeKnown(host=HOST, worktree=worktree_id(HOST, path), path=path, name=f"w{agent}", at_ms=now_ms)
-            await bus.say(WORKTREE_KNOWN, known)
-            await self.hook(agent, "Stop", background_tasks=[])
-        await self.until(WORKTREES - 1, State.DONE)
-
-    async def prompt(self) -> int:
-        """The next agent gets a prompt: nanoseconds until the list says so. Keeps those until the answer, too."""
-        await asyncio.sleep(QUIET_S)
-        agent = next(self.agents)
-        began_ns = time.perf_counter_ns()
-        await self.hook(agent, "UserPromptSubmit", prompt="go on")
-        self.answers.append(time.perf_counter_ns() - began_ns)
-        return await self.until(agent, State.WORKING) - began_ns
+    def displaced(self, listed: WorktreesSorted) -> int:
+        """Rows of the list that stand elsewhere in a full sort of what was said last."""
+        board = Board("default", NOW_MS)
+        for known in self.known.values():
+            board.hear_worktree(known, listed.at_ms, listed.at_ms)
+        for some in self.statuses.values():
+            board.hear_status(some[-1], listed.at_ms, listed.at_ms)
+        board.refresh(listed.at_ms, listed.at_ms)
+        index = board._index
+        worktrees = [index.worktree(one) for one in sorted(index.order())]
+        panes = {worktree.id: tuple(index.panes(worktree.id)) for worktree in worktrees}
+        order = [worktree.id for worktree, _ in rank(worktrees, panes, listed.at_ms, lambda worktree: worktree.id)]
+        return sum(row.id != one for row, one in zip(listed.worktrees, order, strict=True))
 
 
-class Hops:
-    """What the chain cannot do without, bare."""
-
-    def __init__(self, empty: Http, place: Place) -> None:
-        self.empty = empty
-        self.place = place
-        self.posts: list[int] = []
-
-    async def open(self) -> "Hops":
-        self.reader, self.writer = await asyncio.open_unix_connection(str(self.place.valkey))
-        script = b"return redis.call('HSET', KEYS[1], 'f', ARGV[1])"
-        self.writer.write(b"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%d\r\n%s\r\n" % (len(script), script))
-        await self.reader.readline()
-        digest = (await self.reader.readline()).strip()
-        self.evalsha = b"*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$5\r\nbench\r\n$200\r\n%s\r\n" % (digest, b"x" * 200)
-        return self
-
-    def close(self) -> None:
-        self.writer.close()
-
-    async def all(self) -> int:
-        """Nanoseconds of one POST, three PINGs and one EVALSHA, after as long a quiet. Keeps those of the POST, too."""
-        await asyncio.sleep(QUIET_S)
-        began_ns = time.perf_counter_ns()
-        await self.empty.post(b"x" * 200, "p1", "/bench/w1")
-        self.posts.append(time.perf_counter_ns() - began_ns)
-        for _ in range(PINGS):
-            await self.place.bus.client.flush()
-        self.writer.write(self.evalsha)
-        answer = await self.reader.readline()
-        taken_ns = time.perf_counter_ns() - began_ns
-        assert answer.startswith(b":"), answer
-        return taken_ns
+async def reported(bus: NatsBus) -> int:
+    """Events on record."""
+    return int((await bus.client.jetstream().stream_info(HOOK_REPORTED.stream)).state.messages)
 
 
-async def measure() -> list[Row]:
-    """The rows on hooks."""
-    async with serving("tocsin.hook_ingest", "tocsin.status_store", "tocsin.sorter", "bench.empty") as place:
-        credential = instance.credential(place.state, instance.HOOK_CREDENTIAL) or ""
-        ingest, empty = [await Http(place.port(name), credential).open() for name in ("ingest", "empty")]
-        chain, hops = Chain(ingest), await Hops(empty, place).open()
-        await chain.listen(place.bus)
-        await chain.fill(place.bus)
-        found = await in_turn({"chain": chain.prompt, "hops": hops.all}, EACH, WARM_UP)
-        for connection in (ingest, empty, hops):
+def site_of(place: Place, empty: tuple[int, int]) -> Site:
+    """The same for what the installed command measures too."""
+    pids = tuple(pid for module, pid in place.pids.items() if module in SERVICES)
+    return Site(place.state, place.bus, place.redis_url, place.port("ingest"), empty[1], empty[0], pids)
+
+
+async def measure(effort: Effort) -> list[Row]:
+    """The rows on hooks, and on one Node process."""
+    async with serving(*SERVICES) as place:
+        with ExitStack() as ending:
+            site = site_of(place, ending.enter_context(empty_server(place.state)))
+            return await _measure(place, site, effort, *(ending.enter_context(peer(place.state, one)) for one in (0, SETTLE_MS)))
+
+
+async def _measure(place: Place, site: Site, effort: Effort, each_port: int, window_port: int) -> list[Row]:
+    worktrees, each, warm_up = effort.of(WORKTREES), effort.of(EACH), effort.of(WARM_UP)
+    asynchronous = {"TOCSIN_ACK": "async", "TOCSIN_INGEST_PORT_FILE": str(place.port_file("async"))}
+    place.start("tocsin.hook_ingest", **asynchronous)
+    order, lists = Order(), await lists_of(place.bus)
+    await order.listen(place.bus)
+    await know_worktrees(place.bus, worktrees)
+    async with peers_lists(each_port) as each_lists, peers_lists(window_port) as window_lists:
+        ports = (site.ingest_port, place.port("async"), site.empty_port, each_port, window_port)
+        connections = [Http(port, site.credential) for port in ports]
+        ingest, quick, empty, one, two = connections
+        chain, node, window = Chain(ingest, lists, worktrees), Chain(one, each_lists, worktrees), Chain(two, window_lists, worktrees)
+        hops, answering = await Hops(empty, site).open(), Chain(quick, lists, worktrees)
+        for some in (chain, node, window):
+            await some.fill()
+        for connection in connections:
+            await connection.open()
+        answering.next = iter(reversed(chain.agents))  # agents of its own: both have many more than samples
+        found = await in_turn(
+            {"chain": chain.prompt, "async": answering.prompt, "hops": hops.all, "node": node.prompt}, each, warm_up, effort.rounds
+        )
+        begun = await reported(place.bus)
+        work = Work(chain, site)
+        rates = {node: Series(), window: Series()}
+        for _ in range(effort.rounds):
+            await work.round()
+            for some, series in rates.items():
+                series.rounds.append([await some.flip()])
+        last = decode(WorktreesSorted, lists.last)
+        lost = effort.rounds * worktrees - (await reported(place.bus) - begun)
+        for connection in (*connections, hops):
             connection.close()
-    answers, posts = (Series.of(some[WARM_UP:], ROUNDS) for some in (chain.answers, hops.posts))
+    answers, posts, quick_answers = (some[warm_up:] for some in (chain.answers, hops.posts, answering.answers))
+    node_name = "one Node process, a sort per event"
     return [
+        *latencies(found, answers, posts, effort.rounds, worktrees),
+        Row("hook-to-list-node", "hook POST to worktree.sorted delivered", found["chain"], node_name, found["node"], 2, 1.3),
+        Row("events-node", "events a second, whole chain", work.rates, node_name, rates[node], 1.5, 3, unit=Unit.RATE, more=True),
         Row(
-            f"hook POST to worktree.sorted, {WORKTREES:,} worktrees",
-            found["chain"],
-            "POST + 3 PING + EVALSHA, bare",
-            found["hops"],
-            3.2,
-            2.4,
+            "events-node-window", "the same", work.rates, f"one Node process, a sort per {SETTLE_MS} ms", rates[window],
+            unit=Unit.RATE, more=True,
         ),
-        Row("hook POST, answered after the synced ack", answers, "POST to an empty ASGI route", posts, 8, 5),
-    ]
+        Row(
+            "hook-answer-async", "hook POST with ACK=async", Series.of(quick_answers, effort.rounds),
+            "POST to an empty ASGI route", Series.of(posts, effort.rounds), 2.5, 1.6,
+        ),
+        work.row(),
+        *(
+            Row(name, what, Series([[count]]), "", None, 0, 0, unit=Unit.COUNT)
+            for name, what, count in (
+                ("lost", f"events lost, of {effort.rounds * worktrees:,}", lost),
+                ("out-of-order", "statuses said behind a newer one of their pane", order.backwards()),
+                ("order", f"rows that stand elsewhere than in the full sort, of {worktrees:,}", order.displaced(last)),
+            )
+        ),
+    ]  # fmt: skip

@@ -7,11 +7,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bench.measure import ROUNDS, Row, Series, Take, in_turn, timed
 from bench.place import serving
 from mailbox_builders import at_rest
 from support import Deadline
 from tocsin.bus.nats_bus import NatsBus, connect
+from tocsin.cli.bench.measure import Effort, Series, Take, in_turn, timed
+from tocsin.cli.bench.rows import Row
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.mail import AckMail, CheckMail, MailCommand, MailType, MailVerb, Message, ReadMail, SendMail, WakeDue
 from tocsin.contract.parties import Caller, Role
@@ -181,32 +182,43 @@ async def round_trip(bus: NatsBus, client: Any) -> Callable[[], Awaitable[int]]:
     return lambda: timed(bus.client.request("bench.echo", b"", timeout=10))
 
 
-async def measure_mail() -> list[Row]:
+async def measure_mail(effort: Effort) -> list[Row]:
     """The row on checks."""
     async with serving("tocsin.mailbox") as place:
         bus = place.bus
         small, large = Post(bus, "small"), Post(bus, "large")
-        for post, count in ((small, SMALL), (large, LARGE)):
+        for post, count in ((small, SMALL), (large, effort.of(LARGE))):
             await post.create()
             await post.until_unread(0)
             await post.have_read(count)
-        found = await in_turn({"small": small.check, "large": large.check}, EACH, WARM_UP)
-    return [Row(f"mail check, {LARGE:,} read messages behind it", found["large"], f"{SMALL} behind it", found["small"], 1.5, 1.1)]
+        found = await in_turn({"small": small.check, "large": large.check}, effort.of(EACH), effort.of(WARM_UP), effort.rounds)
+    return [
+        Row(
+            "mail-check",
+            f"mail check, {effort.of(LARGE):,} read messages behind it",
+            found["large"],
+            f"{SMALL} behind it",
+            found["small"],
+            1.5,
+            1.1,
+        )
+    ]
 
 
-async def measure_wakes() -> list[Row]:
+async def measure_wakes(effort: Effort) -> list[Row]:
     """The rows on wakes."""
+    each, warm_up = effort.of(WAKES_EACH), effort.of(WAKES_WARM_UP)
     async with serving("tocsin.mailbox") as place, connect(place.nats_url, name="echo", makes_streams=False) as echo:
         bus = place.bus
         hints = Hints(bus)
         await hints.listen()
-        posts = iter(await at_rest_runs(bus, WAKES_WARM_UP + ROUNDS * WAKES_EACH))
+        posts = iter(await at_rest_runs(bus, warm_up + effort.rounds * each))
         from_sending: list[int] = []
         cases: dict[str, Take] = {"wake": lambda: woken(next(posts), hints, from_sending), "trip": await round_trip(bus, echo.client)}
-        found = await in_turn(cases, WAKES_EACH, WAKES_WARM_UP)
-    sent = Series.of(from_sending[WAKES_WARM_UP:], ROUNDS)
+        found = await in_turn(cases, each, warm_up, effort.rounds)
+    sent = Series.of(from_sending[warm_up:], effort.rounds)
     base = "NATS request round trip"
     return [
-        Row("actionable mail: receipt heard to wake heard", found["wake"], base, found["trip"], 8, 4, ROUND_TRIPS),
-        Row("the same, from the sending of the mail", sent, base, found["trip"], 8, 4, ROUND_TRIPS),
+        Row("wake", "actionable mail: receipt heard to wake heard", found["wake"], base, found["trip"], 8, 4, ROUND_TRIPS),
+        Row("wake-from-sending", "the same, from the sending of the mail", sent, base, found["trip"], 8, 4, ROUND_TRIPS),
     ]

@@ -1,5 +1,6 @@
 """Where a question is asked: servers and services of its own, on free ports, ended with it."""
 
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -7,29 +8,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conftest import NatsServer, ValkeyServer
-from support import Deadline, Service
+from support import Service
 from tocsin.bus.nats_bus import NatsBus, connect
+from tocsin.cli.bench.chain import HOST
+from tocsin.cli.bench.site import wait_for_file
 from tocsin.runtime import instance
-
-HOST = "bench"
 
 
 @dataclass
 class Place:
-    """A running system: its bus, its store's socket, its instance's folder."""
+    """A running system: its bus, its store, its instance's folder, its processes."""
 
     bus: NatsBus
     nats_url: str
-    valkey: Path
+    redis_url: str
     state: Path
+    ending: ExitStack
+    pids: dict[str, int]
+
+    def start(self, module: str, **more: str) -> None:
+        """One service at work; `more`: of its environment."""
+        environment = {"NATS_URL": self.nats_url, "REDIS_URL": self.redis_url, "TOCSIN_HOST": HOST, "TOCSIN_INGEST_PORT": "0", **more}
+        service = self.ending.enter_context(Service(module, self.state, **environment))
+        assert service.process is not None
+        self.pids[module] = service.process.pid
+
+    def port_file(self, name: str) -> Path:
+        """Where something that listens writes its port."""
+        return self.state / f"{name}.port"
 
     def port(self, name: str) -> int:
-        """The port that a service has written into its file."""
-        file = self.state / f"{name}.port"
-        for _ in Deadline(20, f"{name} listens"):
-            if file.exists() and file.read_text().strip():
-                break
-        return int(file.read_text())
+        """The port that is written there."""
+        return int(wait_for_file(self.port_file(name), name))
 
 
 @asynccontextmanager
@@ -44,11 +54,8 @@ async def serving(*modules: str) -> AsyncIterator[Place]:
         for server in (nats, valkey):
             ending.callback(server.end)
             server.start()
-        environment = {
-            "NATS_URL": nats.url, "REDIS_URL": valkey.url, "TOCSIN_HOST": HOST, "TOCSIN_INGEST_PORT": "0",
-            "TOCSIN_INGEST_PORT_FILE": str(state / "ingest.port"), "EMPTY_PORT_FILE": str(state / "empty.port"),
-        }  # fmt: skip
-        for module in modules:
-            ending.enter_context(Service(module, state, **environment))
         async with connect(nats.url, name="bench") as bus:
-            yield Place(bus, nats.url, valkey.socket, state)
+            place = Place(bus, nats.url, valkey.url, state, ending, {"bench": os.getpid()})
+            for module in modules:
+                place.start(module, TOCSIN_INGEST_PORT_FILE=str(place.port_file("ingest")))
+            yield place

@@ -7,8 +7,9 @@ import gc
 import itertools
 import time
 
-from bench.measure import Row, Take, in_turn
 from builders import NOW_MS, a_status
+from tocsin.cli.bench.measure import Effort, Take, in_turn
+from tocsin.cli.bench.rows import Row
 from tocsin.contract.ids import worktree_id
 from tocsin.contract.messages import PaneStatus, State, WorktreeKnown
 from tocsin.sorter.core.attention import Pane
@@ -117,23 +118,16 @@ class List:
         return take
 
 
-async def measure() -> list[Row]:
+async def measure(effort: Effort) -> list[Row]:
     """The rows on the sorter's core."""
     few, some, many = map(List, SIZES)
     gc.collect()
     gc.freeze()  # three lists lie in this process: collecting the others would be charged to the long sort
-    found = await in_turn(
-        {"place": some.place(), "few": few.change(), "some": some.change(), "many": many.change(), "sort": some.sort()}, EACH, WARM_UP
-    )
+    cases = {"place": some.place(), "few": few.change(), "some": some.change(), "many": many.change(), "sort": some.sort()}
+    found = await in_turn(cases, effort.of(EACH), effort.of(WARM_UP), effort.rounds)
+    sort, limits = "one full sort", (1 / 200, 1 / 400)
     return [
-        Row(
-            "one changed pane, 1,000 worktrees: its place in the order (CPU)",
-            found["place"],
-            "one full sort",
-            found["sort"],
-            1 / 200,
-            1 / 400,
-        ),
-        Row("the same, with its row made anew (CPU)", found["some"], "one full sort", found["sort"], 1 / 200, 1 / 400),
-        Row("one changed pane, 10,000 worktrees, with its row (CPU)", found["many"], "100 worktrees", found["few"], 8, 5),
+        Row("place", "one changed pane, 1,000 worktrees: its place in the order (CPU)", found["place"], sort, found["sort"], *limits),
+        Row("place-and-row", "the same, with its row made anew (CPU)", found["some"], sort, found["sort"], *limits),
+        Row("growth", "one changed pane, 10,000 worktrees, with its row (CPU)", found["many"], "100 worktrees", found["few"], 8, 5),
     ]

@@ -54,6 +54,7 @@ VERBS = {
     "metrics": "every metric that services show, with its labels",
     "invite": "what another machine needs to join this instance",
     "join": "take part in another machine's instance",
+    "bench": "what Tocsin costs on this machine, each figure beside its base",
     "pane-host": "run the hands and eyes of this machine",
     "serve": "run one service (what the containers do)",
     "credentials": "make the credentials of an instance folder, once",

@@ -1,7 +1,7 @@
 """An HTTP server that does nothing: the floor below hook-ingest, with the same uvicorn, loop and parser."""
 
-import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 def main() -> None:
-    """Serve on a free port, which is written into the file EMPTY_PORT_FILE."""
+    """Serve on a free port, which is written into the file that is named on the command line."""
     bound = socket.create_server(("127.0.0.1", 0))
-    Path(os.environ["EMPTY_PORT_FILE"]).write_text(str(bound.getsockname()[1]))
+    Path(sys.argv[1]).write_text(str(bound.getsockname()[1]))
     config = uvicorn.Config(
         app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False
     )
