@@ -219,6 +219,24 @@ def test_a_service_or_server_that_is_killed_runs_again_and_one_sees_it(up: Up):
                 break
 
 
+def test_when_the_process_that_services_are_born_of_is_killed_all_of_them_run_again_and_none_twice(up: Up):
+    up.start()
+    before = up.children()
+    nursery = psutil.Process(before["sorter"].pid).ppid()
+    assert nursery not in (before["sorter"].pid, up.process.pid)
+    os.kill(nursery, signal.SIGKILL)
+    for _ in Deadline(30, "all run again"):
+        now = up.children()
+        if all(now.get(name) not in (None, before[name]) for name in SERVICES):
+            break
+    assert not [name for name in SERVICES if instance.alive(before[name])]
+    assert {psutil.Process(now[name].pid).ppid() for name in SERVICES} != {nursery}
+    for _ in Deadline(30, "a hook is taken and listed"):
+        with contextlib.suppress(httpx.HTTPError):
+            if up.report("UserPromptSubmit", prompt="go", prompt_id="p1") == 204 and up.listed():
+                break
+
+
 def test_a_second_up_names_pid_and_port_and_writes_nothing(up: Up):
     up.start()
     before = contents(up.state)

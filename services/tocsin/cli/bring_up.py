@@ -213,6 +213,8 @@ async def start(state: Path, one_process: bool, supervisor: Supervisor, call: Ca
         raise NotStarted(f"{state} has joined another machine's instance: {call('join')}, or another folder with --state DIR")
     ports = instance.ports(state)
     before = dict(ports)
+    if not one_process:
+        await supervisor.prepare()
     nats_url, bus = await start_nats(state, supervisor, ports)
     redis_url, store = await start_valkey(state, supervisor, ports)
     await see_given()
@@ -444,13 +446,12 @@ def start_services(state: Path, supervisor: Supervisor, one_process: bool, port_
         os.environ.update(port_of(service))
         await main_of(service)()
 
-    for service, module in SERVICES.items():
+    for service in SERVICES:
         if one_process:
             supervisor.keep_here(service, partial(here, service))
             continue
         beat = {"TOCSIN_BEAT_FILE": str(state / "logs" / f"{service}.beat")}
-        argv = (sys.executable, "-P", "-m", module.removesuffix(".__main__"))
-        supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(_service_environment, service, beat, port_of, targets)))
+        supervisor.keep(Job(service, (), supervisor.log_of(service), partial(_service_environment, service, beat, port_of, targets)))
 
 
 def _service_environment(service: str, beat: dict[str, str], port_of: Callable[[str], dict[str, str]], targets: Targets) -> dict[str, str]:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from tocsin.cli import embedded, invitation
 from tocsin.cli.ailments import bus_ailment
 from tocsin.cli.bring_up import AWAY, NotStarted, agents_report, missing, on_a_free_port, own_name, tell
 from tocsin.cli.invitation import Invitation
-from tocsin.cli.serve import SERVICES
 from tocsin.cli.supervisor import Job, Supervisor
 from tocsin.contract.ids import HostId, WorkspaceId
 from tocsin.contract.messages import HostKnown
@@ -173,8 +171,7 @@ class Joining:
         }  # fmt: skip
         for service in HERE:
             environment = common | {"TOCSIN_BEAT_FILE": str(self.state / "logs" / f"{service}.beat")}
-            argv = (sys.executable, "-P", "-m", SERVICES[service].removesuffix(".__main__"))
-            supervisor.keep(Job(service, argv, supervisor.log_of(service), partial(dict, environment)))
+            supervisor.keep(Job(service, (), supervisor.log_of(service), partial(dict, environment)))
 
     async def _is_heard(self, reached: Endpoint, ports: dict[str, int]) -> bool:
         """True as soon as the bus has this machine's word and hooks are taken; False when that takes too long."""

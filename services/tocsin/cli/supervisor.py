@@ -7,10 +7,8 @@ elsewhere whoever starts next finds them by number and start time and ends them.
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
-import sys
 import time
 from asyncio.subprocess import DEVNULL, STDOUT, Process
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tocsin.cli.nursery import Born, Nursery, die_with_parent
 from tocsin.runtime import instance
 from tocsin.runtime.instance import Child, Identity
 
@@ -39,12 +38,10 @@ LOG_LOOK_S = 30.0
 POLL_S = 0.02
 TAIL_BYTES = 2000
 
-_SET_PARENT_DEATH_SIGNAL = 1
-
 
 @dataclass(frozen=True)
 class Job:
-    """A process to be kept running."""
+    """A process to be kept running: a program, or without `argv` the service of that name, born of the nursery."""
 
     name: str
     argv: tuple[str, ...]
@@ -116,19 +113,6 @@ def trim(path: Path) -> None:
 # ----------------------------------------------------------- processes
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def in_child() -> None:
-        prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before the request was made
-            os._exit(1)
-
-    return in_child
-
-
 def end_others(processes: list[Identity], limit_s: float) -> list[Identity]:
     """End exactly these processes, politely first; returns those that had to be killed. Waits until they are gone."""
     killed: list[Identity] = []
@@ -155,7 +139,8 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._servers: list[asyncio.Task[None]] = []
         self._services: list[asyncio.Task[None]] = []
-        self._running: dict[str, Process] = {}
+        self._running: dict[str, Process | Born] = {}
+        self._nursery = Nursery(partial(self._open_log, "services"))
         self._logs = asyncio.create_task(self._keep_logs_bounded())
 
     def log_of(self, name: str) -> Path:
@@ -185,7 +170,7 @@ class Supervisor:
     def keep_here(self, name: str, main: Callable[[], Awaitable[None]]) -> None:
         """Run a service inside this process and start it again when it fails."""
 
-        async def life(_process: Process | None) -> str:
+        async def life(_process: Process | Born | None) -> str:
             self._record(name, instance.identify(os.getpid()))
             try:
                 await main()
@@ -204,6 +189,7 @@ class Supervisor:
             if group:
                 # A little more than the limit: each task kills its process when the limit is over.
                 await asyncio.wait(group, timeout=limit_s + 1)
+        await self._nursery.close()
         # What stands there now would be read as running; a full disk must not keep anybody from stopping.
         with contextlib.suppress(instance.Unusable):
             instance.write_children(self.state, ())
@@ -216,10 +202,27 @@ class Supervisor:
 
     # --------------------------------------------------------- one child
 
-    async def _launch(self, job: Job) -> Process:
-        log = open_log(job.log)
+    def _open_log(self, name: str) -> int:
+        return open_log(self.log_of(name))
+
+    async def prepare(self) -> None:
+        """Services will be started: what they have in common is made ready while other things start. Raises OSError, Unusable."""
+        await self._nursery.open()
+
+    async def _launch(self, job: Job) -> Process | Born:
+        process = await (self._start(job) if job.argv else self._bear(job))
+        self._running[job.name] = process
+        self._record(job.name, instance.identify(process.pid))
+        return process
+
+    async def _bear(self, job: Job) -> Born:
+        os.close(open_log(job.log))
+        return await self._nursery.bear(job.name, job.log, self.state, {**os.environ, **job.environment()})
+
+    async def _start(self, job: Job) -> Process:
+        log, parent = open_log(job.log), os.getpid()
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *job.argv,
                 stdin=DEVNULL,
                 stdout=log,
@@ -228,15 +231,12 @@ class Supervisor:
                 env={**os.environ, **job.environment()},
                 start_new_session=True,
                 pass_fds=(self._lock,) if job.keeps_lock else (),
-                preexec_fn=_die_with_parent(),
+                preexec_fn=lambda: die_with_parent(parent),
             )
         finally:
             os.close(log)
-        self._running[job.name] = process
-        self._record(job.name, instance.identify(process.pid))
-        return process
 
-    async def _life(self, job: Job, limit_s: float, process: Process | None) -> str:
+    async def _life(self, job: Job, limit_s: float, process: Process | Born | None) -> str:
         try:
             process = process or await self._launch(job)
         except (OSError, instance.Unusable) as error:
@@ -246,7 +246,7 @@ class Supervisor:
         finally:
             await self._end(process, limit_s)
 
-    async def _end(self, process: Process, limit_s: float) -> None:
+    async def _end(self, process: Process | Born, limit_s: float) -> None:
         if process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -257,7 +257,9 @@ class Supervisor:
             process.kill()
             await process.wait()
 
-    async def _keep(self, name: str, live: Callable[[Process | None], Awaitable[str]], process: Process | None = None) -> None:
+    async def _keep(
+        self, name: str, live: Callable[[Process | Born | None], Awaitable[str]], process: Process | Born | None = None
+    ) -> None:
         failures = 0
         while True:
             began = time.monotonic()

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import psutil
+
 from tocsin.agents.install.machine import HookCommand
 from tocsin.bus.nats_bus import connect
 from tocsin.cli.bench.site import NotMeasured, Site, empty_server
@@ -80,9 +82,10 @@ class Own:
         return tuple(dict.fromkeys(found[name] for name in names))
 
     def all_pids(self) -> tuple[int, ...]:
-        """Every Python process: the services and their supervisor."""
-        supervisor = self.endpoint.supervisor
-        return tuple(dict.fromkeys((*self.pids(*SERVICES), *((supervisor.pid,) if supervisor else ()))))
+        """Every Python process: the services, the one that they are born of, and their supervisor."""
+        supervisor, services = self.endpoint.supervisor, self.pids(*SERVICES)
+        parents = {psutil.Process(pid).ppid() for pid in services} - {os.getpid()}
+        return tuple(dict.fromkeys((*services, *parents, *((supervisor.pid,) if supervisor else ()))))
 
     def hook_command(self) -> tuple[str, ...]:
         """The installed hook command, for Claude Code. Raises OSError."""
