@@ -187,7 +187,7 @@ async def _measure(place: Place, site: Site, effort: Effort, each_port: int, win
         Row("hook-to-list-node", "hook POST to worktree.sorted delivered", found["chain"], node_name, found["node"], 2, 1.3),
         Row("events-node", "events a second, whole chain", work.rates, node_name, rates[node], 1.5, 3, unit=Unit.RATE, more=True),
         Row(
-            "events-node-window", "the same", work.rates, f"one Node process, a sort per {SETTLE_MS} ms", rates[window],
+            "events-node-window", "events a second, whole chain", work.rates, f"one Node process, a sort per {SETTLE_MS} ms", rates[window],
             unit=Unit.RATE, more=True,
         ),
         Row(

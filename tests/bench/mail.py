@@ -220,5 +220,5 @@ async def measure_wakes(effort: Effort) -> list[Row]:
     base = "NATS request round trip"
     return [
         Row("wake", "actionable mail: receipt heard to wake heard", found["wake"], base, found["trip"], 8, 4, ROUND_TRIPS),
-        Row("wake-from-sending", "the same, from the sending of the mail", sent, base, found["trip"], 8, 4, ROUND_TRIPS),
+        Row("wake-from-sending", "actionable mail: its sending to wake heard", sent, base, found["trip"], 8, 4, ROUND_TRIPS),
     ]

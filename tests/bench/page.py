@@ -30,9 +30,12 @@ def _machine(about: Mapping[str, object]) -> str:
     told = ", ".join(f"{name} {number}" for name, number in versions.items())
     before, after = (" ".join(map(str, load)) for load in (about["load_before"], about["load_after"]))  # type: ignore[call-overload]
     day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    busy = (
+        f" (above {about['cpus']}: others were at work too)" if max(about["load_before"][0], about["load_after"][0]) > about["cpus"] else ""
+    )  # type: ignore[index]
     return (
-        f"Measured on {day} UTC in {about['seconds']} s: {about['machine']}, {about['cpus']} CPUs, load average {before} before and {after} after "
-        f"(above {about['cpus']}: others were at work too); Python {about['python']}, {told}."
+        f"Measured on {day} UTC in {about['seconds']} s: {about['machine']}, {about['cpus']} CPUs, "
+        f"load average {before} before and {after} after{busy}; Python {about['python']}, {told}."
     )
 
 

@@ -128,6 +128,8 @@ async def measure(effort: Effort) -> list[Row]:
     sort, limits = "one full sort", (1 / 200, 1 / 400)
     return [
         Row("place", "one changed pane, 1,000 worktrees: its place in the order (CPU)", found["place"], sort, found["sort"], *limits),
-        Row("place-and-row", "the same, with its row made anew (CPU)", found["some"], sort, found["sort"], *limits),
+        Row(
+            "place-and-row", "one changed pane, 1,000 worktrees, with its row made anew (CPU)", found["some"], sort, found["sort"], *limits
+        ),
         Row("growth", "one changed pane, 10,000 worktrees, with its row (CPU)", found["many"], "100 worktrees", found["few"], 8, 5),
     ]

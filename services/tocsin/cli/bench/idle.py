@@ -66,7 +66,7 @@ async def measure(own: Own, effort: Effort) -> list[Row]:
     base = "Python with nats, redis, settings"
     return [
         Row("idle-memory", "idle services and supervisor, PSS", memory, base, bare, SERVICES_WORTH, unit=Unit.MB),
-        Row("idle-memory-one-process", "the same in one process", one_memory, base, one_bare, SERVICES_WORTH, 2, unit=Unit.MB),
+        Row("idle-memory-one-process", "idle services in one process, PSS", one_memory, base, one_bare, SERVICES_WORTH, 2, unit=Unit.MB),
         Row("idle-cpu", f"idle CPU of all of them in {IDLE_S:.0f} s", cpu, "", None, 0.2, 0.05, unit=Unit.S),
-        Row("idle-cpu-one-process", "the same in one process", one_cpu, "", None, 0.2, 0.05, unit=Unit.S),
+        Row("idle-cpu-one-process", f"idle CPU in one process in {IDLE_S:.0f} s", one_cpu, "", None, 0.2, 0.05, unit=Unit.S),
     ]
