@@ -32,7 +32,7 @@ def _machine(about: Mapping[str, object]) -> str:
     day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     busy = (
         f" (above {about['cpus']}: others were at work too)" if max(about["load_before"][0], about["load_after"][0]) > about["cpus"] else ""
-    )  # type: ignore[index]
+    )
     return (
         f"Measured on {day} UTC in {about['seconds']} s: {about['machine']}, {about['cpus']} CPUs, "
         f"load average {before} before and {after} after{busy}; Python {about['python']}, {told}."
