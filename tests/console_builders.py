@@ -14,10 +14,12 @@ import redis.asyncio as redis
 from builders import NOW_MS
 from tocsin.bus.bus import Bus
 from tocsin.console import __main__ as console
+from tocsin.console.notice_store import NoticeStore
 from tocsin.console.settings import ConsoleSettings
 from tocsin.console.store import ConsoleStore
 from tocsin.contract.messages import Evidence, PaneRow, Row, State, WorktreesSorted
 from tocsin.contract.subjects import WORKTREE_SORTED
+from tocsin.contract.tally import Source
 from tocsin.runtime import instance
 from tocsin.runtime.clock import Clock, SystemClock
 
@@ -57,6 +59,7 @@ class Console:
     state: Path
     port: int
     task: "asyncio.Task[None]"
+    sources: list[Source] = field(default_factory=list)
     version: int = 0
     birth: str = field(default_factory=lambda: secrets.token_hex(3))
 
@@ -87,19 +90,20 @@ class Console:
 
 @asynccontextmanager
 async def a_console(
-    folder: Path, bus: Bus, store: "redis.Redis", *, clock: Clock | None = None, hosts: Sequence[str] = (), port: int = 0
+    folder: Path, bus: Bus, store: "redis.Redis", *, clock: Clock | None = None, hosts: Sequence[str] = (), port: int = 0, **settings_: Any
 ) -> AsyncIterator[Console]:
     """A console that serves; its failure is the test's."""
     instance.create(folder)
-    settings = ConsoleSettings(state=folder, host="h", console_port=port, console_hosts=tuple(hosts))
+    settings = ConsoleSettings(state=folder, host="h", console_port=port, console_hosts=tuple(hosts), **settings_)
     told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    kept = ConsoleStore(store, settings.workspace)
-    task = asyncio.create_task(console.serve(settings, bus, kept, clock or SystemClock(), told.set_result))
+    kept = ConsoleStore(store, settings.workspace), NoticeStore(store, settings.workspace)
+    sources: list[Source] = []
+    task = asyncio.create_task(console.serve(settings, bus, *kept, clock or SystemClock(), told.set_result, sources.append))
     await asyncio.wait({told, task}, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
         task.result()
     try:
-        yield Console(bus, folder, await told, task)
+        yield Console(bus, folder, await told, task, sources)
     finally:
         task.cancel()
         await asyncio.wait({task})

@@ -106,7 +106,7 @@ def test_each_ill_is_named_with_a_remedy(facts: Facts, check: str, words: str):
 def test_what_cannot_be_learned_is_said_and_is_not_called_wrong():
     facts = replace(WELL, clients=None, bus=Server(True, False), store=Server(True, False), blind=("no tmux server runs here",))
     notes = [finding.check for finding in examine(facts) if finding.level is Level.NOTE]
-    assert notes == ["bus", "store", "services", "sight"]
+    assert notes == ["bus", "store", "services", "sight", "notify"]
     assert wrong(facts) == []
 
 

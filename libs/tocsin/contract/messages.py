@@ -358,6 +358,7 @@ class PaneRow(Part, frozen=True, kw_only=True):
     title: str | None = None
     background: int = 0
     locator: str | None = None
+    prompt_ms: int = 0  # when the latest prompt began that stands there, once the bell has rung for it; 0: there is none
 
 
 class Row(Part, frozen=True, kw_only=True):

@@ -178,6 +178,30 @@ SPOOL_ENDED = Metric(
 )
 SPOOL_LOST = Metric("tocsin_spool_lost", Sort.GAUGE, "Events that hook commands dropped because the spool was full.", (PANE_HOST,))
 
+# ---------------------------------------------------------------- notices to the person
+
+NOTICE_WAY = Label("way", ("webhook", "screen", "desktop", "command"))
+NOTICES_SENT = Metric(
+    "tocsin_notices_sent_total",
+    Sort.COUNTER,
+    "Notices that were told: to the webhook, to screens over the bus, and there by the desktop or a command.",
+    (CONSOLE, PANE_HOST),
+    (NOTICE_WAY,),
+)
+NOTICES_FAILED = Metric(
+    "tocsin_notices_failed_total", Sort.COUNTER, "Attempts to tell one that failed.", (CONSOLE, PANE_HOST), (NOTICE_WAY,)
+)
+NOTICES_HELD = Metric(
+    "tocsin_notices_held_total", Sort.COUNTER, "Notices held back for later.", (CONSOLE,), (Label("why", ("quiet", "snoozed")),)
+)
+NOTICES_DROPPED = Metric(
+    "tocsin_notices_dropped_total",
+    Sort.COUNTER,
+    "Notices never told, or not to the webhook: what they told of was over, snoozed or a day old, or every attempt failed.",
+    (CONSOLE,),
+    (Label("why", ("over", "snoozed", "old", "failed")),),
+)
+
 # ---------------------------------------------------------------- telemetry of the list
 
 PROMOTIONS = Metric(

@@ -23,6 +23,7 @@ from tocsin.contract.messages import (
     WorktreesMoved,
     WorktreesSorted,
 )
+from tocsin.contract.notices import NoticeDue, WorktreesMarked
 from tocsin.contract.run import Receipt, RunCommand, RunRecorded
 from tocsin.contract.telemetry import TelemetryCounted
 
@@ -149,6 +150,16 @@ TELEMETRY_COUNTED = Subject(
     said_by=(Party.CONSOLE,), heard_by=(Party.ANYONE,), kept=Kept.NOT,
     about="How full the classes of the list are, what moves into the first, and who leaves its order. No ids or paths.",
 )  # fmt: skip
+WORKTREE_MARKED = Subject(
+    "worktree.marked", WorktreesMarked, ("workspace",),
+    said_by=(Party.CONSOLE,), heard_by=(Party.CONSOLE, Party.ANYONE), kept=Kept.LATEST,
+    about="What the person marked as urgent or snoozed; it moves nothing in the list.",
+)  # fmt: skip
+NOTICE_DUE = Subject(
+    "notice.due", NoticeDue, ("workspace",),
+    said_by=(Party.CONSOLE,), heard_by=(Party.CONSOLE, Party.PANE_HOST, Party.ANYONE), kept=Kept.NOT,
+    about="Something to show to the person now; once for each prompt.",
+)  # fmt: skip
 RUN_CMD = Subject(
     "run.cmd", RunCommand, ("run",),
     said_by=(Party.COMMAND, Party.PANE_HOST, Party.CONSOLE), heard_by=(Party.DISPATCHER,), kept=Kept.NOT, answer=Receipt,
@@ -221,6 +232,8 @@ SUBJECTS: Mapping[str, Subject[Body]] = MappingProxyType(
             WORKTREE_MOVED,
             ATTENTION_RAISED,
             TELEMETRY_COUNTED,
+            WORKTREE_MARKED,
+            NOTICE_DUE,
             RUN_CMD,
             RUN_EVENT,
             MAIL_CMD,

@@ -32,6 +32,31 @@ def day(workspace: str) -> str:
     return f"{PREFIX}:day:{token(workspace)}"
 
 
+def told(workspace: str, host: str, pane: str) -> str:
+    """String, owner console, for a week: when the latest prompt of this pane began (UTC ms) of which the person was told or will be."""
+    return f"{PREFIX}:told:{token(workspace)}:{token(host)}:{token(pane)}"
+
+
+def notices(workspace: str) -> str:
+    """Hash, owner console: notices that wait to be told, as JSON by their id. A field goes when its notice is told or over."""
+    return f"{PREFIX}:notices:{token(workspace)}"
+
+
+def courier(workspace: str) -> str:
+    """String, owner console, for seconds: which replica tells notices now."""
+    return f"{PREFIX}:courier:{token(workspace)}"
+
+
+def marks(workspace: str) -> str:
+    """Hash, owner console, never expires: the person's marks as JSON by worktree. A field goes with its mark."""
+    return f"{PREFIX}:marks:{token(workspace)}"
+
+
+def outcomes(workspace: str) -> str:
+    """Hash, owner console, never expires: what became of the last notices, as JSON by the way they went."""
+    return f"{PREFIX}:outcomes:{token(workspace)}"
+
+
 def view(family: str, aggregate: str) -> str:
     """Hash, owner the service of that ledger (`family`: its subject), until purged: one aggregate's view.
 

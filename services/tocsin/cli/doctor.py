@@ -108,6 +108,9 @@ class Facts:
     spool_waiting: int = 0
     spool_lost: int = 0
     blind: tuple[str, ...] = ()  # what pane-host cannot see
+    notify: Mapping[str, Any] | None = None  # what the console says of how the person is told; None: it does not answer
+    notices: str | None = None  # how the pane-host of this machine shows notices; None: it does not
+    notices_failed: str | None = None  # why it did not show the last one
     hosts: tuple[Host, ...] | None = None  # None: the bus does not tell
     jetstream: str | None = None  # what the bus says of a store that it has given up
     port_taken: bool = False  # another program listens where hooks should be taken
@@ -327,6 +330,26 @@ def sight_check(facts: Facts) -> Iterator[Finding]:
         yield Finding("sight", Level.NOTE, line)
 
 
+def notify_check(facts: Facts) -> Iterator[Finding]:
+    """Is the person told of what needs them, and did the last notice arrive?"""
+    if facts.endpoint is None or not facts.runs:
+        return
+    if facts.notices_failed is not None:
+        says = f"the last notice was not shown on this machine: {facts.notices_failed}"
+        yield Finding("notify", Level.WRONG, says, "tocsin notify --test")
+    webhook = facts.notify and facts.notify["webhook"]
+    if webhook and webhook["failed_last"]:
+        yield Finding("notify", Level.WRONG, f"the last notice to the webhook failed: {webhook['error']}", "tocsin notify --test")
+    if webhook and webhook["is_open"]:
+        yield Finding("notify", Level.NOTE, f"what is sent to {webhook['host']} can be read on its way", "an address with https://")
+    ways = [*(["webhook"] if webhook else []), *([f"{facts.notices} of this machine"] if facts.notices else [])]
+    if not ways:
+        says = "nobody is told of what needs them but by a page that is open"
+        yield Finding("notify", Level.NOTE, says, "TOCSIN_NOTIFY_DESKTOP=1 or TOCSIN_NOTIFY_URL, before tocsin up")
+    elif not facts.notices_failed and not (webhook and webhook["failed_last"]):
+        yield Finding("notify", Level.OK, ", ".join(ways))
+
+
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     docker_check,
     instance_check,
@@ -340,6 +363,7 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     spool_check,
     poison_check,
     sight_check,
+    notify_check,
 )
 
 

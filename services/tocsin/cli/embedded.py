@@ -22,9 +22,11 @@ from urllib.parse import quote
 from tocsin.contract.subjects import (
     ATTENTION_RAISED,
     DEAD,
+    NOTICE_DUE,
     PANE_STATUS,
     SUBJECTS,
     TELEMETRY_COUNTED,
+    WORKTREE_MARKED,
     WORKTREE_MOVED,
     WORKTREE_SORTED,
     Kept,
@@ -160,10 +162,21 @@ def free_port(remembered: int | None, first: int, but: Collection[int] = ()) -> 
 
 def reader_may() -> dict[str, list[str]]:
     """What the read-only user may do: hear the list and its changes, and ask for last values; nothing else."""
-    last_values = [f"$JS.API.DIRECT.GET.{subject.stream}" for subject in (WORKTREE_SORTED, PANE_STATUS)]
+    last_values = [f"$JS.API.DIRECT.GET.{subject.stream}" for subject in (WORKTREE_SORTED, PANE_STATUS, WORKTREE_MARKED)]
     return {
         "subscribe": [
-            *(subject.all for subject in (WORKTREE_SORTED, WORKTREE_MOVED, ATTENTION_RAISED, TELEMETRY_COUNTED, PANE_STATUS)),
+            *(
+                subject.all
+                for subject in (
+                    WORKTREE_SORTED,
+                    WORKTREE_MOVED,
+                    ATTENTION_RAISED,
+                    TELEMETRY_COUNTED,
+                    PANE_STATUS,
+                    WORKTREE_MARKED,
+                    NOTICE_DUE,
+                )
+            ),
             "_INBOX.>",
         ],
         "publish": [pattern for last in last_values for pattern in (last, f"{last}.>")],

@@ -24,9 +24,11 @@ from tocsin.bus.bus import Unavailable
 from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
 from tocsin.cli.ailments import bus_ailment, docker_ailment, store_ailment
+from tocsin.cli.ask_console import ask_at
 from tocsin.cli.doctor import Agent, Facts, Host, Server
 from tocsin.contract.ids import HostId, WorkspaceId
 from tocsin.contract.messages import HostKnown
+from tocsin.contract.refusals import Refusal
 from tocsin.contract.subjects import DEAD, HOST_KNOWN
 from tocsin.pane_host.presence import of_this_machine
 from tocsin.pane_host.sight import sight
@@ -82,6 +84,9 @@ async def gather(state: Path, version: str) -> Facts:
         spool_waiting=len(list(spool.glob(PATTERN))),
         spool_lost=(spool / LOST).stat().st_size if (spool / LOST).exists() else 0,
         blind=tuple(seen.get("blind", ())),
+        notify=await asyncio.to_thread(ask_how_told, reached, state),
+        notices=seen.get("notices"),
+        notices_failed=seen.get("notices_failed"),
         hosts=hosts,
         jetstream=jetstream,
         port_taken=reached is not None and await is_taken(reached, health, state),
@@ -94,6 +99,15 @@ def in_containers(reached: Endpoint | None, state: Path) -> bool:
     if reached is not None:
         return reached.keeper is Keeper.COMPOSE
     return state.name == COMPOSE_FOLDER and (state.parent / "docker-compose.yml").exists()
+
+
+def ask_how_told(reached: Endpoint | None, state: Path) -> dict[str, Any] | None:
+    """What the console says of how the person is told; None without an answer."""
+    if reached is None or reached.console_url is None:
+        return None
+    credential = instance.credential(state, instance.READER_CREDENTIAL) or ""
+    said = ask_at(reached.console_url, credential, "/api/notify", seconds_max=ANSWER_S_MAX)
+    return None if isinstance(said, Refusal) else said
 
 
 def free_bytes(state: Path) -> int | None:

@@ -13,7 +13,8 @@ from tocsin.contract.refusals import Refusal
 from tocsin.listing.age import age
 from tocsin.listing.explain import CLASS_WORDS
 from tocsin.listing.find import clean
-from tocsin.listing.plain import plain
+from tocsin.listing.marks import signs
+from tocsin.listing.plain import plain, plain_marks
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(found, Refusal):
             return refuse(found, args.json)
         if args.json:
-            print(json.dumps(plain(found.body)))
+            print(json.dumps(plain(found.body) | {"marks": plain_marks(found.marks)}))
         else:
-            show(found.body, several_hosts(found.body.worktrees), found.now_ms)
+            show(found.body, found.marks, found.now_ms)
         return DONE
 
     return reading.with_place(args, work)
@@ -59,8 +60,9 @@ def several_hosts(rows: Sequence[Row]) -> bool:
     return len({row.host for row in rows}) > 1
 
 
-def cells(row: Row, now_ms: int, with_host: bool) -> tuple[str, ...]:
-    """One row as people read it; see HEADINGS."""
+def cells(row: Row, now_ms: int, with_host: bool, marks: "reading.Marks") -> tuple[str, ...]:
+    """One row as people read it; see HEADINGS. Beside its name stands how its person has marked it."""
+    name = f"{row.name} ({row.host})" if with_host else row.name
     moment = row.attention_at or row.active_at
     agents = sorted({pane.agent for pane in row.panes if pane.agent})
     return tuple(
@@ -69,7 +71,7 @@ def cells(row: Row, now_ms: int, with_host: bool) -> tuple[str, ...]:
             (
                 str(row.rank),
                 CLASS_WORDS[row.attention_class],
-                f"{row.name} ({row.host})" if with_host else row.name,
+                " ".join(filter(None, (name, signs(row, marks, now_ms)))),
                 (row.branch or "") + ("*" if row.dirty else ""),
                 age(moment, now_ms) if moment else "",
                 row.reason + MARKS[row.evidence],
@@ -90,14 +92,15 @@ def remark(body: WorktreesSorted) -> str | None:
     return None
 
 
-def text(body: WorktreesSorted, with_host: bool, now_ms: int) -> str:
+def text(body: WorktreesSorted, marks: "reading.Marks", now_ms: int) -> str:
     """The list as plain text in columns, for pipes and files."""
-    lines = [HEADINGS, *(cells(row, now_ms, with_host) for row in body.worktrees)]
+    with_host = several_hosts(body.worktrees)
+    lines = [HEADINGS, *(cells(row, now_ms, with_host, marks) for row in body.worktrees)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def table(rows: Sequence[Row], now_ms: int, with_host: bool) -> "Table":
+def table(rows: Sequence[Row], now_ms: int, marks: "reading.Marks") -> "Table":
     """The list as a table for a terminal."""
     from rich import box
     from rich.table import Table
@@ -106,19 +109,20 @@ def table(rows: Sequence[Row], now_ms: int, with_host: bool) -> "Table":
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in HEADINGS:
         drawn.add_column(heading, overflow="ellipsis", no_wrap=heading != "why", justify="right" if heading in {"#", "age"} else "left")
+    with_host = several_hosts(rows)
     for row in rows:
-        drawn.add_row(*(Text(cell, style=STYLES[row.attention_class]) for cell in cells(row, now_ms, with_host)))
+        drawn.add_row(*(Text(cell, style=STYLES[row.attention_class]) for cell in cells(row, now_ms, with_host, marks)))
     return drawn
 
 
-def show(body: WorktreesSorted, with_host: bool, now_ms: int) -> None:
+def show(body: WorktreesSorted, marks: "reading.Marks", now_ms: int) -> None:
     """Print the list for a person."""
     if body.worktrees and sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(table(body.worktrees, now_ms, with_host))
+        Console().print(table(body.worktrees, now_ms, marks))
     elif body.worktrees:
-        print(text(body, with_host, now_ms))
+        print(text(body, marks, now_ms))
     said = remark(body)
     if said:
         print(said)

@@ -28,6 +28,8 @@ VERBS = {
     "why": "why a worktree stands where it stands, or above another",
     "jump": "find a worktree and select its tmux pane",
     "open": "the page, in your browser",
+    "mark": "what is urgent to you, and what you do not want to hear of now",
+    "notify": "how you are told of what needs you, and a test of it",
     "hooks": "install, uninstall or check the agents' hooks",
     "doctor": "what is wrong here, and the remedy",
     "run": "a coordinator's Runs: create, use, list, show, pause, resume, close, purge",

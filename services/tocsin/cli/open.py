@@ -3,19 +3,15 @@
 import argparse
 import getpass
 import html
-import http.client
 import json
 import sys
 import webbrowser
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
+from tocsin.cli.ask_console import ask_at
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.refusals import Code, Refusal
-
-ANSWER_S_MAX = 5.0
 
 DOOR = "open.html"
 """A file of the instance's folder that leads the browser to the page. Its name may stand in a process list; a ticket may not."""
@@ -39,20 +35,8 @@ def person() -> str:
 
 def ticket_for(console_url: str, credential: str, name: str, scope: str) -> str | Refusal:
     """A ticket of the console at that address. Refuses: what it refuses; unavailable, when it does not answer."""
-    place = urlsplit(console_url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port or 80, timeout=ANSWER_S_MAX)
-    try:
-        headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
-        connection.request("POST", "/api/tickets", json.dumps({"name": name, "scope": scope}), headers)
-        answer = connection.getresponse()
-        said: dict[str, Any] = json.loads(answer.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return Refusal(Code.UNAVAILABLE, f"the console at {console_url} does not answer ({type(error).__name__})")
-    finally:
-        connection.close()
-    if answer.status != 200:
-        return Refusal(Code(said["code"]), str(said["message"]))
-    return str(said["ticket"])
+    said = ask_at(console_url, credential, "/api/tickets", {"name": name, "scope": scope})
+    return said if isinstance(said, Refusal) else str(said["ticket"])
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,13 @@ from tocsin.contract.messages import WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tocsin.bus.bus import Bus
+    from tocsin.contract.ids import WorktreeId
+    from tocsin.contract.notices import Mark
+
+    Marks = Mapping[WorktreeId, Mark]
 
 CONNECT_S_MAX = 2.0
 """A bus on this machine answers in milliseconds, one on another in less than a second."""
@@ -76,6 +82,7 @@ class Listed(NamedTuple):
 
     body: WorktreesSorted
     now_ms: int
+    marks: "Marks"  # what its person has marked in it
 
 
 async def last_list(place: Place) -> WorktreesSorted | Refusal:
@@ -96,13 +103,27 @@ async def last_listed(place: Place) -> Listed | Refusal:
             skew = Skew()
             with contextlib.suppress(Unavailable):  # a bus that cannot tell its time has a list all the same
                 skew.take(await bus.clock_ahead_ms())
+            marks = await marks_of(bus, place.workspace)
     except Unavailable as error:
         return Refusal(Code.UNAVAILABLE, str(error))
     if last is None:
         return Refusal(Code.NO_LIST, nobody_publishes(place.workspace))
     if last.body is None:
         return Refusal(Code.UNAVAILABLE, "the list is of another version of Tocsin than this command")
-    return Listed(last.body, skew.in_bus_time(time.time_ns() // 1_000_000))
+    return Listed(last.body, skew.in_bus_time(time.time_ns() // 1_000_000), marks)
+
+
+async def marks_of(bus: "Bus", workspace: str) -> "Marks":
+    """What the person has marked; nothing while nobody can tell."""
+    from tocsin.bus.bus import Unavailable
+    from tocsin.contract.subjects import WORKTREE_MARKED
+    from tocsin.listing.marks import by_worktree
+
+    try:
+        last = await bus.last(WORKTREE_MARKED, workspace)
+    except Unavailable:  # services of another version have not made its stream
+        return {}
+    return by_worktree(last.body.marks) if last is not None and last.body is not None else {}
 
 
 def nobody_publishes(workspace: str) -> str:

@@ -13,7 +13,8 @@ from tocsin.cli import ls, reading
 from tocsin.cli.main import DONE, refuse
 from tocsin.contract.messages import AttentionClass, Row, WorktreesSorted
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.listing.plain import plain
+from tocsin.listing.marks import by_worktree
+from tocsin.listing.plain import plain, plain_marks
 from tocsin.runtime.skew import Skew
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Screen:
         self.body: WorktreesSorted | None = None
         self.cut_off_ms: int | None = None
         self.skew = Skew()
+        self.marks: reading.Marks = {}
 
     def now_ms(self) -> int:
         """What time it is for the list: by the bus' clock, where this machine's is off."""
@@ -101,7 +103,7 @@ class Screen:
         if self.body is None:
             return Text(self.note() or reading.nobody_publishes(workspace))
         rows = self.settled.rows(awake_ms)
-        parts: list[RenderableType] = [ls.table(rows, self.now_ms(), ls.several_hosts(rows))] if rows else []
+        parts: list[RenderableType] = [ls.table(rows, self.now_ms(), self.marks)] if rows else []
         note = self.note()
         return Group(*parts, Text(note, style="bold")) if note else Group(*parts)
 
@@ -148,6 +150,16 @@ async def probe(bus: "Bus", screen: Screen) -> None:
             screen.cut_off_ms = None
 
 
+async def hear_marks(bus: "Bus", workspace: str, screen: Screen) -> None:
+    """Know what the person has marked. A bus that has no marks, of another version, is no reason to show no list."""
+    from tocsin.contract.subjects import WORKTREE_MARKED
+
+    async with bus.follow(WORKTREE_MARKED, workspace) as follow:
+        async for batch in follow:
+            for heard in batch[-1:]:
+                screen.marks = by_worktree(heard.body.marks)
+
+
 async def print_lines(bus: "Bus", place: reading.Place, screen: Screen, as_json: bool) -> None:
     """For pipes and files: every list, as JSON or as text."""
     async for body in lists(bus, place.workspace):
@@ -155,10 +167,10 @@ async def print_lines(bus: "Bus", place: reading.Place, screen: Screen, as_json:
         if body is None:
             print(f"tocsin: {reading.nobody_publishes(place.workspace)}", file=sys.stderr, flush=True)
         elif as_json:
-            print(json.dumps(plain(body)), flush=True)
+            print(json.dumps(plain(body) | {"marks": plain_marks(screen.marks)}), flush=True)
         else:
             print(time.strftime("--- %H:%M:%S"))
-            ls.show(body, ls.several_hosts(body.worktrees), screen.now_ms())
+            ls.show(body, screen.marks, screen.now_ms())
             sys.stdout.flush()
 
 
@@ -207,14 +219,16 @@ def run(args: argparse.Namespace) -> int:
             async with reading.connect(place) as bus:
                 with contextlib.suppress(Unavailable):
                     screen.skew.take(await bus.clock_ahead_ms())
-                probing = asyncio.create_task(probe(bus, screen))
+                screen.marks = await reading.marks_of(bus, place.workspace)
+                beside = [asyncio.create_task(probe(bus, screen)), asyncio.create_task(hear_marks(bus, place.workspace, screen))]
                 try:
                     if args.json or not sys.stdout.isatty():
                         await print_lines(bus, place, screen, args.json)
                     else:
                         await draw_live(bus, place, screen)
                 finally:
-                    probing.cancel()
+                    for task in beside:
+                        task.cancel()
         except Unavailable as error:
             return refuse(Refusal(Code.UNAVAILABLE, str(error)), args.json)
         return DONE

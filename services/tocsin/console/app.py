@@ -13,8 +13,9 @@ from tocsin.console.answers import answer, refuse
 from tocsin.console.asker import Askers
 from tocsin.console.front import Front
 from tocsin.console.moves import Moves
+from tocsin.console.notifier import Notifier
 from tocsin.console.reads import Reads
-from tocsin.console.routes import commands, day, jump, loop, page, session, worktrees
+from tocsin.console.routes import commands, day, jump, loop, marks, notify, page, session, worktrees
 from tocsin.console.service import Live
 from tocsin.console.store import ConsoleStore
 from tocsin.contract.refusals import Code, Refusal
@@ -23,7 +24,15 @@ from tocsin.runtime.clock import Clock
 
 
 def front_of(
-    bus: Bus, store: ConsoleStore, live: Live, moves: Moves, askers: Askers, clock: Clock, host: str, about: Mapping[str, Any]
+    bus: Bus,
+    store: ConsoleStore,
+    live: Live,
+    moves: Moves,
+    notifier: Notifier,
+    askers: Askers,
+    clock: Clock,
+    host: str,
+    about: Mapping[str, Any],
 ) -> Front:
     """Everything that is served, ready for a server."""
     # No page of documentation: it would load its scripts from the internet.
@@ -55,5 +64,7 @@ def front_of(
     app.include_router(commands.routes(bus, clock))
     app.include_router(day.routes(store, clock))
     app.include_router(jump.routes(live, host))
+    app.include_router(marks.routes(live, notifier, clock))
+    app.include_router(notify.routes(notifier, clock))
     app.include_router(page.routes(page.read()))  # last: it takes every path that is left
     return Front(app, askers)

@@ -2,20 +2,24 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.bus.bus import Bus, Unavailable
 from tocsin.console.core.day import SLOT_MS, Sample, Tally
-from tocsin.console.core.lists import Editions, change, name_of, whole
+from tocsin.console.core.lists import Editions, change, name_of, order_of, plain_notice, whole
 from tocsin.console.core.moves import Watch
 from tocsin.console.core.telemetry import Telemetry
-from tocsin.contract.ids import WorkspaceId
+from tocsin.contract.ids import WorkspaceId, WorktreeId
 from tocsin.contract.messages import WorktreesSorted
+from tocsin.contract.notices import Mark, NoticeDue
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.subjects import TELEMETRY_COUNTED, WORKTREE_SORTED
 from tocsin.contract.telemetry import AnyCounted, TelemetryCounted
+from tocsin.listing.marks import MINE, by_worktree
 from tocsin.listing.orders import SMART
+from tocsin.listing.plain import plain_marks
 from tocsin.runtime.clock import Clock
 from tocsin.runtime.logs import log
 
@@ -27,6 +31,10 @@ PROBE_S = 2.0
 
 VIEWERS_MAX = 200
 """Streams at once. Half of what the server takes in connections is left for everything else."""
+
+
+NOTICES_KEPT_MAX = 32
+"""Notices that a stream which is behind can still be handed; more at one moment come as a summary."""
 
 
 class Store(Protocol):
@@ -59,6 +67,11 @@ class Live:
         self._heard = False  # all last values were handed over: no list now means that nobody publishes one
         self.telemetry = Telemetry()
         self._viewers: dict[asyncio.Event, str] = {}  # and the order that each has chosen
+        self.marks: Mapping[WorktreeId, Mark] = {}
+        """What the person has marked."""
+        self._listeners: set[asyncio.Event] = set()
+        self._notices: deque[NoticeDue] = deque(maxlen=NOTICES_KEPT_MAX)
+        self._notices_heard = 0
         self._tally = Tally()
         self._closed = False
 
@@ -90,15 +103,28 @@ class Live:
         finally:
             del self._viewers[news]
 
+    @contextlib.contextmanager
+    def listener(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something is new, for another part of this console."""
+        news = asyncio.Event()
+        self._listeners.add(news)
+        try:
+            yield news
+        finally:
+            self._listeners.discard(news)
+
     async def stream(self, news: asyncio.Event, watch: Watch, sort: str, has: str | None, until_ms: int) -> AsyncIterator[Event]:
         """What a viewer is told that has the edition `has` (None: nothing), until the service stops or `until_ms` (UTC) is over.
 
         `list`: all of it. `change`: what differs. `none`: there is no list, and why. `bus`: whether the bus is away, and since
-        when. `moved`: `topics` of `watch` that have moved. `beat`: the stream lives. Each carries `now`, the service's clock.
+        when. `moved`: `topics` of `watch` that have moved. `marks`: the person's, and the order that follows from them. `notice`:
+        something to show now. `beat`: the stream lives. Each carries `now`, the service's clock.
         """
         known = self._editions.find(has)
         refused: str | None = None
         away: int | None = None
+        marks: Mapping[WorktreeId, Mark] = {}  # a page forgets them with its stream
+        notices = self._notices_heard
         # A viewer that was cut off and has missed nothing must see that its line stands again.
         yield self._event("beat", {})
         while not self._closed and self._clock.now_ms() < until_ms:
@@ -115,10 +141,17 @@ class Live:
                     yield self._event("none", body.public())
             elif known is None:
                 known, refused = body, None
-                yield self._event("list", whole(body, sort), name_of(body))
+                yield self._event("list", whole(body, sort, self.marks, self._clock.now_ms()), name_of(body))
             elif known != body:
                 before, known, refused = known, body, None
-                yield self._event("change", change(before, body, sort), name_of(body))
+                yield self._event("change", change(before, body, sort, self.marks, self._clock.now_ms()), name_of(body))
+            if self.marks != marks:
+                marks = self.marks
+                order = {"order": order_of(known, sort, marks, self._clock.now_ms())} if known is not None and sort == MINE else {}
+                yield self._event("marks", {"marks": plain_marks(marks)} | order)
+            for notice in self._notices_after(notices):
+                yield self._event("notice", plain_notice(notice))
+            notices = self._notices_heard
             try:
                 async with asyncio.timeout(self._beat_s):
                     await news.wait()
@@ -127,6 +160,21 @@ class Live:
 
     def _event(self, name: str, data: dict[str, Any], edition: str = "") -> Event:
         return Event(name, {**data, "now": self._clock.now_ms()}, edition)
+
+    def mark(self, marks: Iterable[Mark]) -> None:
+        """These are the person's marks now."""
+        self.marks = by_worktree(marks)
+        self._tell()
+
+    def notice(self, notice: NoticeDue) -> None:
+        """Show this on every page that shows notices."""
+        self._notices.append(notice)
+        self._notices_heard += 1
+        self._tell()
+
+    def _notices_after(self, heard: int) -> list[NoticeDue]:
+        new = min(self._notices_heard - heard, len(self._notices))
+        return list(self._notices)[-new:] if new else []
 
     def close(self) -> None:
         """End every stream: the service stops, and a page that is told so looks for another replica at once."""
@@ -188,7 +236,7 @@ class Live:
             self._tell()
 
     def _tell(self) -> None:
-        for news in self._viewers:
+        for news in (*self._viewers, *self._listeners):
             news.set()
 
     async def _sample(self) -> None:

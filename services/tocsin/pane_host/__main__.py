@@ -15,6 +15,7 @@ from tocsin.pane_host.glances import Glances
 from tocsin.pane_host.hands.wiring import hands_of
 from tocsin.pane_host.last_values import LastValues
 from tocsin.pane_host.memory import new_life, of_this_boot, recall
+from tocsin.pane_host.notices import Notices
 from tocsin.pane_host.presence import NameTaken, Presence, of_this_machine
 from tocsin.pane_host.processes import Residents, boot_began_ms, boot_id, table_of_this_machine
 from tocsin.pane_host.service import PaneHost
@@ -78,6 +79,7 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path, skew: S
         known_worktrees=known_worktrees,
         spool=Spool(state, clock),
         glances=Glances(bus, clock, speaker.workspace, state),
+        notices=Notices(bus, speaker.workspace, desktop=settings.notify_desktop, command=settings.notify_command),
         configured=settings.listed(settings.repositories),
     )
     host.hands = hands_of(bus, host, residents, seen, settings, state, skew)

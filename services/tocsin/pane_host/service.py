@@ -23,6 +23,7 @@ from tocsin.pane_host.core.pace import wait_ms
 from tocsin.pane_host.git import Git
 from tocsin.pane_host.glances import Glances
 from tocsin.pane_host.last_values import Family, LastValues
+from tocsin.pane_host.notices import Notices
 from tocsin.pane_host.spool import Away, Spool
 from tocsin.pane_host.terminals import Terminals
 from tocsin.pane_host.tmux import Tmux
@@ -76,6 +77,7 @@ class PaneHost:
     known_worktrees: Family[WorktreeKnown]
     spool: Spool
     glances: Glances
+    notices: Notices
     configured: tuple[str, ...] = ()
     hands: "Beside | None" = None
     """What acts on what the eyes see; ends with them."""
@@ -105,6 +107,7 @@ class PaneHost:
             loops.create_task(self._deliver_spool())
             loops.create_task(self._tell_sight())
             loops.create_task(self.glances.run())
+            loops.create_task(self.notices.run())
             if self.hands is not None:
                 loops.create_task(self.hands.run())
 
@@ -120,6 +123,7 @@ class PaneHost:
         for outcome, count in (("delivered", counts.delivered), ("refused", counts.refused), ("torn", counts.torn)):
             yield Sample(metrics.SPOOL_ENDED, (outcome,), count)
         yield Sample(metrics.SPOOL_LOST, (), self.spool.lost())
+        yield from self.notices.samples()
         if self.hands is not None:
             yield from self.hands.samples()
 
@@ -295,6 +299,8 @@ class PaneHost:
             spool_refused=counts.refused,
             spool_torn=counts.torn,
             spool_lost=self.spool.lost(),
+            notices=self.notices.how,
+            notices_failed=self.notices.failed,
             blind=tuple(self._blind(waiting)),
         )
 

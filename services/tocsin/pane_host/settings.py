@@ -20,6 +20,11 @@ class PaneHostSettings(Settings):
     """TOCSIN_SPACE_MIB_MIN: with less free space than that (MiB) no worktree is made."""
     setup_s_max: float = 1800
     """TOCSIN_SETUP_S_MAX: a setup command that takes longer (seconds) has failed."""
+    notify_desktop: bool = False
+    """TOCSIN_NOTIFY_DESKTOP: 1 shows what needs a person on this machine's desktop, also when no page is open."""
+    notify_command: str = ""
+    """TOCSIN_NOTIFY_COMMAND: a program, with arguments as a shell would split them, that is started for each notice in place of the
+    desktop's. It runs without a shell and finds what is told in TOCSIN_NOTICE_TITLE, _TEXT, _URGENT (0 or 1), _CLICK and _ID."""
 
     def listed(self, value: str) -> tuple[str, ...]:
         """The entries of one of the lists."""

@@ -39,6 +39,8 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     spool_refused: int = 0
     spool_torn: int = 0
     spool_lost: int = 0
+    notices: str | None = None  # how this machine shows notices; None: it does not
+    notices_failed: str | None = None  # why the last one was not shown
     blind: tuple[str, ...] = ()
 
 

@@ -5,11 +5,16 @@ the difference, all changes in between as one, else the whole list. So nothing i
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from tocsin.contract.ids import WorktreeId
 from tocsin.contract.messages import AttentionClass, Row, WorktreesSorted
+from tocsin.contract.notices import Mark, NoticeDue
+from tocsin.listing.marks import MINE, mine
 from tocsin.listing.orders import ordered
 from tocsin.listing.plain import plain_row
 
@@ -54,20 +59,40 @@ def _facts(body: WorktreesSorted) -> dict[str, Any]:
     return {"birth": body.birth, "version": body.version, "at": body.at_ms, "restored": body.restored, "workspace": body.workspace}
 
 
-def whole(body: WorktreesSorted, sort: str) -> dict[str, Any]:
+Marks = Mapping[WorktreeId, Mark]
+"""What the person has marked."""
+
+NO_MARKS: Marks = MappingProxyType({})
+
+
+def _placed_by(body: WorktreesSorted, sort: str, marks: Marks = NO_MARKS, now_ms: int = 0) -> list[Row]:
+    return mine(body.worktrees, marks, now_ms) if sort == MINE else ordered(body.worktrees, sort)
+
+
+def order_of(body: WorktreesSorted, sort: str, marks: Marks = NO_MARKS, now_ms: int = 0) -> list[WorktreeId]:
+    """All ids as they stand under `sort`."""
+    return [row.id for row in _placed_by(body, sort, marks, now_ms)]
+
+
+def whole(body: WorktreesSorted, sort: str, marks: Marks = NO_MARKS, now_ms: int = 0) -> dict[str, Any]:
     """All of a list under `sort`. Rows keep the rank of the smart order."""
-    return {**_facts(body), "sort": sort, "worktrees": [plain_row(row) for row in ordered(body.worktrees, sort)]}
+    return {**_facts(body), "sort": sort, "worktrees": [plain_row(row) for row in _placed_by(body, sort, marks, now_ms)]}
+
+
+def plain_notice(notice: NoticeDue) -> dict[str, Any]:
+    """A notice as a page shows it."""
+    return {"id": notice.id, "title": notice.title, "text": notice.text, "urgent": notice.urgent, "worktrees": list(notice.worktrees)}
 
 
 def _placed(row: Row) -> Row:
     return msgspec.structs.replace(row, rank=0)
 
 
-def change(before: WorktreesSorted, after: WorktreesSorted, sort: str) -> dict[str, Any]:
+def change(before: WorktreesSorted, after: WorktreesSorted, sort: str, marks: Marks = NO_MARKS, now_ms: int = 0) -> dict[str, Any]:
     """What leads from one list to another: rows that are new or differ in anything but their rank, ids that left, and `order`,
     all ids as they stand under `sort`, when that is another than before."""
     had = {row.id: row for row in before.worktrees}
-    order = [row.id for row in ordered(after.worktrees, sort)]
+    order = order_of(after, sort, marks, now_ms)
     changed = [row for row in after.worktrees if row.id not in had or _placed(had[row.id]) != _placed(row)]
     staying = {row.id for row in after.worktrees}
     told: dict[str, Any] = {
@@ -75,7 +100,8 @@ def change(before: WorktreesSorted, after: WorktreesSorted, sort: str) -> dict[s
         "changed": [plain_row(row) for row in changed],
         "removed": [one for one in had if one not in staying],
     }
-    if order != [row.id for row in ordered(before.worktrees, sort)]:
+    # An order that time has changed may differ from what was told: it is cheap to tell it again.
+    if sort == MINE or order != order_of(before, sort, marks, now_ms):
         told["order"] = order
     return told
 

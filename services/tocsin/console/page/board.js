@@ -11,6 +11,7 @@ export class Board extends EventTarget {
   facts = null; // of the whole list; null: no list yet
   none = null; // why there is no list
   awaySince = null; // the bus
+  marks = {}; // the person's own, by worktree
   skew = 0; // the console's clock minus ours, in milliseconds
   #timer = 0;
   #anew = false;
@@ -21,8 +22,15 @@ export class Board extends EventTarget {
     if (name === "beat") return;
     if (name === "bus") this.awaySince = data.away_since;
     else if (name === "none") this.none = data;
+    else if (name === "marks") this.#mark(data);
+    else if (name === "notice") return this.#say("notice", data);
     else this.#take(name, data);
     this.#say("changed");
+  }
+
+  // Marks come anew with each stream.
+  forgetMarks() {
+    this.marks = {};
   }
 
   // The next list comes under an order that somebody has just chosen: its rows go to their places at once.
@@ -62,6 +70,13 @@ export class Board extends EventTarget {
     const promoted = first ? [] : this.order.filter((id) => this.#isPromoted(before.get(id), this.rows.get(id)));
     this.#place(before, promoted, first || anew);
     if (promoted.length) this.#say("promoted", promoted.map((id) => this.rows.get(id)));
+  }
+
+  #mark(data) {
+    this.marks = data.marks;
+    if (!data.order) return;
+    this.order = data.order;
+    this.#settle(); // somebody has just marked it, and looks at it
   }
 
   #isPromoted(before, after) {

@@ -4,13 +4,15 @@ import { get } from "./api.js";
 import { ageInWords } from "./age.js";
 import { copyable, el, setText } from "./dom.js";
 import { jump } from "./jump.js";
+import { markButtons } from "./marks.js";
 
 export function details(box, frame, row) {
   const why = el("p", { class: "why-line" });
   const panes = el("ul", { class: "panes" });
   const actions = el("p", { class: "actions" });
   const go = el("button", { type: "button", class: "action", text: "Go to its terminal", onclick: () => jump(current, frame) });
-  if (frame.session.scope === "command") actions.append(go);
+  const marking = frame.session.scope === "command" ? markButtons(frame, row) : null;
+  if (marking) actions.append(go, ...marking.buttons);
   const path = el("p", { class: "path" });
   box.replaceChildren(why, panes, path, actions);
   let current = row;
@@ -34,7 +36,7 @@ export function details(box, frame, row) {
   }
 
   show(row);
-  return { show };
+  return { show, showMarks: () => marking?.show() };
 }
 
 function above_of(board, row) {

@@ -8,6 +8,7 @@ import { help, listen } from "./keys.js";
 import { login, loginView } from "./login.js";
 import { recall, remember } from "./memory.js";
 import { Moves } from "./moves.js";
+import { noticeButton, showNotices } from "./notices.js";
 import { openPalette } from "./palette.js";
 import { Stream } from "./stream.js";
 import { themeButton } from "./theme.js";
@@ -27,6 +28,7 @@ const stream = new Stream({
   state: (state) => {
     // Another console may answer now, of another version.
     if (streamIs(state)) ask();
+    if (state === "cut") board.forgetMarks();
     showConnection(board);
   },
   // Nobody can see why an EventSource has failed: ask, so that a session that is over is told as such.
@@ -112,6 +114,7 @@ function tools() {
   document.getElementById("tools").replaceChildren(
     el("button", { type: "button", class: "tool wide", title: "Go to a worktree (Ctrl+K)", onclick: () => openPalette(frame) }, el("span", { text: "Go to" }), el("kbd", { text: "Ctrl K" })),
     el("button", { type: "button", class: "tool", title: "Keys", "aria-label": "Keys", text: "?", onclick: help }),
+    noticeButton(frame),
     themeButton(),
   );
 }
@@ -149,6 +152,7 @@ async function enter() {
 
 links();
 listen(frame);
+showNotices(board);
 setInterval(ask, ASK_MS);
 onSessionLost(() => {
   if (frame.session) leave({ status: 401, code: "no_session", next: [] });

@@ -4,6 +4,7 @@ import { age, ageInWords } from "./age.js";
 import { CLASSES } from "./board.js";
 import { details } from "./details.js";
 import { el, setText } from "./dom.js";
+import { markOf, signs } from "./marks.js";
 import { isUnread, look } from "./unread.js";
 
 const EVIDENCE = {
@@ -26,15 +27,15 @@ export class Line {
     this.#row = row;
     const id = `details-${numbers++}`;
     const part = (name) => el("span", { class: name });
-    this.parts = Object.fromEntries(["badge", "name", "branch", "agents", "why", "evidence", "host"].map((name) => [name, part(name)]));
+    this.parts = Object.fromEntries(["badge", "name", "marks", "branch", "agents", "why", "evidence", "host"].map((name) => [name, part(name)]));
     this.parts.age = el("span", { class: "age" });
     this.parts.unread = el("span", { class: "unread" }, el("span", { class: "unseen", text: "unread" }));
-    const { badge, name, branch, agents, why, evidence, host } = this.parts;
+    const { badge, name, marks, branch, agents, why, evidence, host } = this.parts;
     this.line = el(
       "button",
       { type: "button", class: "line", tabindex: "-1", "aria-expanded": "false", "aria-controls": id, onclick: () => this.#toggle(), onfocus: () => this.#becomeStop() },
       this.parts.unread, " ", badge, " ",
-      el("span", { class: "what" }, name, " ", el("span", { class: "meta" }, branch, " ", agents, " ", host)), " ",
+      el("span", { class: "what" }, el("span", { class: "named" }, name, " ", marks), " ", el("span", { class: "meta" }, branch, " ", agents, " ", host)), " ",
       el("span", { class: "reason" }, why, " ", evidence), " ",
       this.parts.age,
     );
@@ -58,7 +59,9 @@ export class Line {
     parts.evidence.title = about;
     setText(parts.host, withHost ? `on ${row.host}` : "");
     parts.unread.hidden = !isUnread(row);
+    showSigns(parts.marks, signs(markOf(this.#frame.board, row), row, now));
     this.tick(now);
+    this.#details?.showMarks();
     if (changed) this.#details?.show(row);
   }
 
@@ -94,4 +97,11 @@ export class Line {
     this.parts.unread.hidden = true;
     this.#details = details(this.box, this.#frame, this.#row);
   }
+}
+
+function showSigns(part, found) {
+  const key = found.map(([sign]) => sign).join("");
+  if (part.dataset.signs === key) return;
+  part.dataset.signs = key;
+  part.replaceChildren(...found.flatMap(([sign, word]) => [el("span", { "aria-hidden": "true", title: word, text: sign }), el("span", { class: "unseen", text: word })]));
 }

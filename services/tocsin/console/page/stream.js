@@ -64,7 +64,7 @@ export class Stream {
     source.onerror = () => {
       if (source === this.#source) this.#again(this.#pause);
     };
-    for (const name of ["list", "change", "none", "bus", "moved", "beat"]) {
+    for (const name of ["list", "change", "none", "bus", "moved", "marks", "notice", "beat"]) {
       source.addEventListener(name, (event) => {
         if (source !== this.#source) return;
         this.#heardAt = performance.now();

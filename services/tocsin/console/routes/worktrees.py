@@ -15,6 +15,7 @@ from tocsin.console.service import Event, Live
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.listing.explain import decider, why_above, why_here
 from tocsin.listing.find import resolve
+from tocsin.listing.marks import MINE
 from tocsin.listing.orders import KEYS, SMART
 from tocsin.listing.plain import plain_row
 from tocsin.runtime.clock import Clock
@@ -47,14 +48,14 @@ def routes(live: Live, moves: Moves, clock: Clock) -> APIRouter:
     router = APIRouter()
 
     def refused_sort(sort: str) -> Refusal | None:
-        known = (SMART, *KEYS)
+        known = (SMART, *KEYS, MINE)
         return None if sort in known else Refusal(Code.BAD_FIELD, f"sort: one of {', '.join(known)}")
 
     @router.get("/api/worktrees")
     async def worktrees(sort: str = SMART) -> Response:
         """The list as it stands."""
         body = refused_sort(sort) or live.latest()
-        return refuse(body) if isinstance(body, Refusal) else answer(whole(body, sort))
+        return refuse(body) if isinstance(body, Refusal) else answer(whole(body, sort, live.marks, clock.now_ms()))
 
     @router.get("/api/stream")
     async def stream(request: Request, sort: str = SMART, after: str | None = None, before: str | None = None, watch: str = "") -> Response:

@@ -63,6 +63,10 @@ class Bell:
         self._rung_until[pane] = max(until_ms, self._rung_until.get(pane, -1))
         self.stand(pane, self._standing.get(pane, ()), now_ms, awake_ms)
 
+    def rung_for(self, pane: str) -> int:
+        """When the latest prompt began that stands in `pane`, once it has rung for all of them; 0: it has not, or nothing stands."""
+        return max(self._standing[pane]) if self.has_rung(pane) else 0
+
     def has_rung(self, pane: str) -> bool:
         """True when something stands in `pane` and the bell has rung for all of it."""
         return pane in self._standing and pane not in self._waiting

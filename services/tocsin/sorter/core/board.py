@@ -25,7 +25,7 @@ from tocsin.contract.messages import (
     WorktreeKnown,
     WorktreesSorted,
 )
-from tocsin.sorter.core.attention import NEEDS_YOU, STALE_AFTER_MS, Attention, Hook, Pane, prior_attention
+from tocsin.sorter.core.attention import STALE_AFTER_MS, Attention, Hook, Pane, prior_attention
 from tocsin.sorter.core.bell import DWELL_MS, Bell
 from tocsin.sorter.core.contact import Contact
 from tocsin.sorter.core.places import Places
@@ -204,12 +204,12 @@ class Board:
         return said, before
 
     def remember_rings(self, published: WorktreesSorted, now_ms: int, awake_ms: int) -> None:
-        """Whoever published this list has rung for the rows that say so."""
+        """Whoever published this list has rung for the prompts that it names."""
         for row in published.worktrees:
-            for pane in row.panes if row.rang else ():
-                if pane.state in NEEDS_YOU:
+            for pane in row.panes:
+                if pane.prompt_ms:
                     key = pane_key(row.host, pane.id)
-                    self.bell.remember(key, published.at_ms, now_ms, awake_ms)
+                    self.bell.remember(key, pane.prompt_ms, now_ms, awake_ms)
                     self.touch(key)
 
     # ------------------------------------------------------------ placing
@@ -323,6 +323,10 @@ class Board:
             parts.sort(key=lambda shown: shown.key != asked.pane)
         # The pane that decided stands first; among idle ones the latest, if one of them says anything.
         panes = tuple([shown.row for shown in parts if shown.status.state is not State.GONE])
+        if asked.attention_class == AttentionClass.NEEDS_YOU:
+            # Kept apart from what is shown of a pane: the bell rings later than that changes.
+            rung = {shown.row.id: self.bell.rung_for(shown.key) for shown in parts}
+            panes = tuple([msgspec.structs.replace(one, prompt_ms=rung[one.id]) if rung[one.id] else one for one in panes])
         first = panes[0] if panes else None
         if first is not None and first.evidence is Evidence.NO_SIGNAL:
             first = next((one for one in panes if one.evidence is not Evidence.NO_SIGNAL), first)

@@ -13,6 +13,7 @@ const SORTS = [
   ["recent", "Recent", "The most recent activity first."],
   ["oldest-first", "Oldest first", "The longest without activity first."],
   ["name", "Name", "By name."],
+  ["mine", "Mine", "What you marked as urgent, then as Smart, then what you snoozed."],
 ];
 
 const TICK_MS = 1_000;
