@@ -22,7 +22,7 @@ LOGIN = "/api/login"
 TICKETS = "/api/tickets"
 """Gives out tickets, to the command credential alone: a session must not be able to multiply itself."""
 
-OF_THE_LIST = frozenset({"/api/worktrees", "/api/stream", "/api/why", "/api/day", "/api/session"})
+OF_THE_LIST = frozenset({"/api/worktrees", "/api/stream", "/api/why", "/api/day", "/api/marks", "/api/session"})
 """What the reader's credential may ask for: what its bus login hears as well. Mail and briefs are read by persons, in a session."""
 
 HEADERS = (
