@@ -23,7 +23,7 @@ from tocsin.contract.messages import (
 )
 from tocsin.status_store.core.board import Board
 from tocsin.status_store.core.evidence import due_ms, pass_time
-from tocsin.status_store.core.hooks import hear
+from tocsin.status_store.core.hooks import TWICE_MS, hear, stamp_of
 from tocsin.status_store.core.pane import CALLS_MAX, IDENTITIES_MAX, Lead, Moment, Pane, state_of
 
 CALLS = st.sampled_from([None, "c1", "c2", "c3"])
@@ -90,14 +90,61 @@ def test_what_is_shown_follows_from_the_three_facts_and_every_list_is_bounded(ev
         assert pane.updated_ms >= before.updated_ms
 
 
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[list[HookReported], list[HookReported]]:
+    """Events of which each has an id of its own, and the same with some of them delivered again anywhere behind themselves."""
+    once = [msgspec.structs.replace(event, id=f"e{number}") for number, event in enumerate(draw(st.lists(hooks(), max_size=20)))]
+    again: dict[int, list[HookReported]] = {}
+    for number, event in enumerate(once):
+        for behind in draw(st.lists(st.integers(number, len(once) - 1), max_size=1)):
+            again.setdefault(behind, []).append(event)
+    return once, [one for number, event in enumerate(once) for one in (event, *again.get(number, ()))]
+
+
 @given(st.lists(hooks(), min_size=1, max_size=30), st.data())
-def test_an_event_that_comes_again_changes_nothing(events, data):
+def test_an_event_whose_place_in_the_log_was_passed_changes_nothing(events, data):
     pane = heard(events)
     again = data.draw(st.integers(0, len(events) - 1))
-    assert hear(pane, events[again], moment_of(events[-1]), again + 1) == pane, "its place in the log was passed"
-    last = msgspec.structs.replace(events[-1])
-    other = hear(pane, last, moment_of(last), len(events) + 1)
-    assert msgspec.structs.replace(other, seq=pane.seq) == pane, "its message id is known"
+    assert hear(pane, events[again], moment_of(events[-1]), again + 1) == pane
+
+
+@given(logs())
+def test_an_event_that_comes_again_changes_nothing_but_the_count_of_those(log):
+    once, with_repeats = log
+    pane, other = heard(once), heard(with_repeats)
+    assert other.repeated - pane.repeated == len(with_repeats) - len(once)
+    assert msgspec.structs.replace(other, seq=pane.seq, repeated=pane.repeated) == pane
+
+
+def test_a_prompt_of_a_session_that_was_left_starts_no_turn_when_it_comes_again_after_that_session_is_back():
+    straggler = a_hook(Kind.PROMPTED, id="late", session="s1", at_ms=NOW_MS + 3_000)
+    log = [
+        a_hook(Kind.SESSION_STARTED, id="first", session="s1", at_ms=NOW_MS),
+        a_hook(Kind.SESSION_STARTED, id="other", session="s2", at_ms=NOW_MS + 1_000),
+        straggler,
+        a_hook(Kind.SESSION_STARTED, id="back", session="s1", at_ms=NOW_MS + 2_000),
+    ]
+    pane = heard(log)
+    assert hear(pane, straggler, moment_of(straggler), 5).state is pane.state is State.IDLE
+
+
+def test_a_second_hooks_permission_asks_nobody_when_it_comes_again_after_the_answer():
+    asks = a_hook(Kind.ASKED, id="ask", call=None, tool="Bash", ask=Ask.PERMISSION, at_ms=NOW_MS)
+    twin = msgspec.structs.replace(asks, id="twin")
+    tools = [a_hook(Kind.TOOL_ENDED, id=f"t{number}", call=f"c{number}", tool="Edit", at_ms=NOW_MS + number) for number in range(1, 5)]
+    pane = heard([a_hook(Kind.PROMPTED, id="p", at_ms=NOW_MS), asks, twin, a_hook(Kind.ANSWERED, id="yes", at_ms=NOW_MS), *tools])
+    assert hear(pane, twin, moment_of(twin), 100).state is pane.state is State.WORKING
+
+
+@given(logs(), st.integers(-TWICE_MS, TWICE_MS))
+def test_a_hook_that_is_registered_twice_moves_what_one_does(log, apart_ms):
+    events, _ = log
+    pane = heard(events)
+    for event in events[-1:]:
+        twin = msgspec.structs.replace(event, id="twin", sent_ms=stamp_of(event) + apart_ms)
+        other = hear(pane, twin, moment_of(event), len(events) + 1)
+        forgiven = {"seq": pane.seq, "repeated": pane.repeated, "identities": pane.identities}
+        assert msgspec.structs.replace(other, **forgiven) == pane
 
 
 @given(st.lists(hooks(), max_size=30), st.integers(0, 30))

@@ -75,11 +75,11 @@ def hear(pane: Pane, event: HookReported, moment: Moment, seq: int) -> Pane:
     identity = _identity(event)
     stamp = stamp_of(event)
     if _is_repeated(pane, event, identity, stamp):
-        return change(pane, seq=seq, repeated=pane.repeated + 1)
+        return _pass_over(change(pane, repeated=pane.repeated + 1), event, seq)
     if event.session != pane.session and not event.child:
         is_known = pane.session is not None and event.kind is not Kind.SESSION_STARTED
         if is_known and (event.session in pane.past_sessions or event.kind not in MOVES_IN):
-            return change(pane, seq=seq)  # a straggler of a session that this pane has left, or no sign that another works here
+            return _pass_over(pane, event, seq)  # a straggler of a session that this pane has left, or no sign that another works here
         pane = take_over(pane, event, moment)
     pane = _remember(pane, event, identity, stamp, seq, moment)
     if event.child and event.kind not in (Kind.CHILD_STARTED, Kind.CHILD_ENDED):
@@ -145,6 +145,12 @@ def _is_repeated(pane: Pane, event: HookReported, identity: str, stamp: int) -> 
 
 
 TURN_EDGES = frozenset({Kind.PROMPTED, Kind.TURN_ENDED, Kind.TURN_FAILED, Kind.TURN_INTERRUPTED})
+
+
+def _pass_over(pane: Pane, event: HookReported, seq: int) -> Pane:
+    """The pane after an event that moves nothing. Its id is kept: later, when it comes again, the same event could move something."""
+    ids = () if event.id in pane.identities else (event.id,)
+    return change(pane, seq=seq or pane.seq, identities=(*pane.identities, *ids)[-IDENTITIES_MAX:])
 
 
 def _remember(pane: Pane, event: HookReported, identity: str, stamp: int, seq: int, moment: Moment) -> Pane:
