@@ -16,6 +16,7 @@ import uvloop
 
 from support import Deadline
 from tocsin.bus.nats_bus import NatsBus, connect
+from webhook_receiver import Receiver
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -132,3 +133,12 @@ async def store(valkey_server: ValkeyServer) -> AsyncIterator["redis.Redis"]:
     client = redis.Redis.from_url(valkey_server.url)
     yield client
     await client.aclose()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    found = Receiver()
+    server = await asyncio.start_server(found.answer, "127.0.0.1", 0)
+    found.port = server.sockets[0].getsockname()[1]
+    yield found
+    server.close()

@@ -2,9 +2,11 @@
 
 import asyncio
 import secrets
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,27 @@ async def a_console(
     finally:
         task.cancel()
         await asyncio.wait({task})
+
+
+def announce(console: Console, url: str | None = "") -> None:
+    """The endpoint file, as `up` writes it."""
+    instance.write_endpoint(
+        console.state,
+        instance.Endpoint(
+            version=version("tocsin"), instance="i", keeper=instance.Keeper.COMPOSE, nats_url="nats://127.0.0.1:1", redis_url="redis://127.0.0.1:1",
+            ingest_url="http://127.0.0.1:1", console_url=console.url if url == "" else url, host="h", workspace="default",
+        ),
+    )  # fmt: skip
+
+
+async def tocsin(*words: str, **environment: str) -> tuple[int, str, str]:
+    """The real command with nothing of this environment but `environment`: its exit code, and what it prints on stdout and stderr."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tocsin.cli", *words,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={"PATH": "/usr/bin:/bin", **environment},
+    )  # fmt: skip
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
 
 
 class Proxy:

@@ -1,10 +1,7 @@
 """Notices over a real bus, a real store and a real receiver: each request once, over replicas, restarts and failures."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import msgspec
 import pytest
@@ -20,45 +17,7 @@ from tocsin.contract.notices import NoticeDue
 from tocsin.contract.subjects import NOTICE_DUE, TELEMETRY_COUNTED, WORKTREE_MARKED
 from tocsin.pane_host.notices import Notices
 from tocsin.runtime.clock import SystemClock
-
-
-@dataclass
-class Receiver:
-    """A loopback HTTP server that takes notices, or fails as it is told to."""
-
-    port: int = 0
-    statuses: list[int] = field(default_factory=list)  # of the next answers; 200 when there is none
-    heads: list[dict[str, str]] = field(default_factory=list)
-    bodies: list[str] = field(default_factory=list)
-    gate: asyncio.Event | None = None  # answers wait for it
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/secret-topic"
-
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
-            fields = dict(line.split(": ", 1) for line in head[1:] if line)
-            fields = {name.lower(): value for name, value in fields.items()} | {"": head[0]}
-            body = (await reader.readexactly(int(fields["content-length"]))).decode()
-            self.heads.append(fields)
-            self.bodies.append(body)
-            if self.gate is not None:
-                await self.gate.wait()
-            status = self.statuses.pop(0) if self.statuses else 200
-            writer.write(f"HTTP/1.1 {status} Said\r\nContent-Length: 0\r\nConnection: close\r\nLocation: /elsewhere\r\n\r\n".encode())
-            await writer.drain()
-        writer.close()
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    found = Receiver()
-    server = await asyncio.start_server(found.answer, "127.0.0.1", 0)
-    found.port = server.sockets[0].getsockname()[1]
-    yield found
-    server.close()
+from webhook_receiver import Receiver
 
 
 class SetClock(SystemClock):

@@ -3,14 +3,12 @@
 import asyncio
 import json
 import stat
-import sys
 from collections.abc import AsyncIterator
-from importlib.metadata import version
 
 import httpx
 import pytest
 
-from console_builders import Console, a_console, a_row
+from console_builders import Console, a_console, a_row, announce, tocsin
 from support import Deadline
 from tmux_server import TmuxServer
 from tocsin.cli.open import DOOR
@@ -25,24 +23,8 @@ async def console(tmp_path, bus, store) -> AsyncIterator[Console]:
         yield running
 
 
-def announce(console: Console, url: str | None = "") -> None:
-    """The endpoint file, as `up` writes it."""
-    instance.write_endpoint(
-        console.state,
-        instance.Endpoint(
-            version=version("tocsin"), instance="i", keeper=instance.Keeper.COMPOSE, nats_url="nats://127.0.0.1:1", redis_url="redis://127.0.0.1:1",
-            ingest_url="http://127.0.0.1:1", console_url=console.url if url == "" else url, host="h", workspace="default",
-        ),
-    )  # fmt: skip
-
-
 async def tocsin_open(console: Console, *words: str, **environment: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "tocsin.cli", "open", "--state", str(console.state), *words]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={"PATH": "/usr/bin:/bin", **environment}
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    return await tocsin("open", "--state", str(console.state), *words, **environment)
 
 
 async def log_in(console: Console, address: str) -> httpx.Response:

@@ -38,8 +38,9 @@ def ask_at(
         connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         said: dict[str, Any] = json.loads(answer.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        return said if answer.status < 300 else Refusal(Code(said["code"]), str(said["message"]))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+        # The last three: another program has the port, and its answer is not ours.
         return Refusal(Code.UNAVAILABLE, f"the console at {console_url} does not answer ({type(error).__name__})")
     finally:
         connection.close()
-    return said if answer.status < 300 else Refusal(Code(said["code"]), str(said["message"]))

@@ -343,7 +343,13 @@ def notify_check(facts: Facts) -> Iterator[Finding]:
     if webhook and webhook["is_open"]:
         yield Finding("notify", Level.NOTE, f"what is sent to {webhook['host']} can be read on its way", "an address with https://")
     ways = [*(["webhook"] if webhook else []), *([f"{facts.notices} of this machine"] if facts.notices else [])]
-    if not ways:
+    if not ways and facts.notify is None and facts.endpoint.console_url is None:
+        yield Finding(
+            "notify", Level.NOTE, "this machine shows no notices; what tells you elsewhere is not known here", "TOCSIN_NOTIFY_DESKTOP=1"
+        )
+    elif not ways and facts.notify is None:
+        yield Finding("notify", Level.NOTE, "how you are told is not known: the console does not answer", "tocsin notify")
+    elif not ways:
         says = "nobody is told of what needs them but by a page that is open"
         yield Finding("notify", Level.NOTE, says, "TOCSIN_NOTIFY_DESKTOP=1 or TOCSIN_NOTIFY_URL, before tocsin up")
     elif not facts.notices_failed and not (webhook and webhook["failed_last"]):

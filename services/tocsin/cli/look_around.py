@@ -105,7 +105,8 @@ def ask_how_told(reached: Endpoint | None, state: Path) -> dict[str, Any] | None
     """What the console says of how the person is told; None without an answer."""
     if reached is None or reached.console_url is None:
         return None
-    credential = instance.credential(state, instance.READER_CREDENTIAL) or ""
+    # The reader's credential reads the list alone.
+    credential = instance.credential(state, instance.COMMAND_CREDENTIAL) or ""
     said = ask_at(reached.console_url, credential, "/api/notify", seconds_max=ANSWER_S_MAX)
     return None if isinstance(said, Refusal) else said
 

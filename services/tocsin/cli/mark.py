@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     urgent = actions.add_parser("urgent", help="tell of it also in quiet hours, and louder")
     snooze = actions.add_parser("snooze", help="do not tell of it until it needs you anew, or for a time")
-    snooze.add_argument("--for", dest="length", type=typed.seconds, metavar="TIME", help="30m, 2h; what asks then still, you are told of")
+    snooze.add_argument("--for", dest="length", type=some_time, metavar="TIME", help="30m, 2h; what asks then still, you are told of")
     clear = actions.add_parser("clear", help="take its marks away")
     listed = actions.add_parser("list", help="what is marked")
     for one in (urgent, snooze, clear):
@@ -29,6 +29,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for one in (urgent, snooze, clear, listed):
         one.add_argument("--json", action="store_true", help="machine-readable output")
         one.add_argument("--state", type=Path, metavar="DIR", help="the instance's folder (TOCSIN_STATE)")
+
+
+def some_time(given: str) -> float:
+    """A time in seconds, longer than nothing. Raises ArgumentTypeError."""
+    if (length := typed.seconds(given)) < 1:
+        raise argparse.ArgumentTypeError("write a time that is more than nothing, a second at least")
+    return length
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from tocsin.console.answers import answer, body_of, refuse
 from tocsin.console.notifier import Notifier
 from tocsin.console.service import Live
 from tocsin.contract.faults import Unavailable
+from tocsin.contract.ids import WorktreeId
 from tocsin.contract.messages import Row
 from tocsin.contract.notices import Mark, Snooze
 from tocsin.contract.refusals import Code, Refusal
@@ -35,8 +36,19 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     snooze: int | str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-def marked(before: Mark | None, row: Row, asked: Asked, now_ms: int) -> Mark | Refusal:
-    """The mark of `row` as it is asked for. Refuses: bad_field."""
+def cleared(marks: Mapping[WorktreeId, Mark], asked: Asked, unlisted: Refusal) -> Mark | Refusal:
+    """The mark of a worktree that is not listed any more, taken away. Refuses: `unlisted`, whatever else is asked."""
+    mark = marks.get(WorktreeId(asked.worktree))
+    if mark is None or asked.urgent is not False or asked.snooze is not None:
+        return unlisted
+    return msgspec.structs.replace(mark, urgent=False, snooze=None)
+
+
+def marked(marks: Mapping[WorktreeId, Mark], row: Row, asked: Asked, now_ms: int) -> Mark | Refusal:
+    """The mark of `row` as it is asked for. Refuses: bad_field, also when there are too many marks."""
+    before = marks.get(row.id)
+    if before is None and len(marks) >= MARKS_MAX:
+        return Refusal(Code.BAD_FIELD, f"there are {MARKS_MAX} marks already: clear some")
     mark = msgspec.structs.replace(before, at_ms=now_ms) if before is not None else Mark(worktree=row.id, at_ms=now_ms)
     if asked.urgent is not msgspec.UNSET:
         mark = msgspec.structs.replace(mark, urgent=asked.urgent)
@@ -70,20 +82,16 @@ def routes(live: Live, notifier: Notifier, clock: Clock) -> APIRouter:
             return refuse(asked)
         found = live.latest()
         row = found if isinstance(found, Refusal) else resolve(found.worktrees, asked.worktree)
-        if isinstance(row, Refusal):
-            return refuse(row)
         try:
-            marks = await notifier.marks()
-            before = by_worktree(marks).get(row.id)
-            if before is None and len(marks) >= MARKS_MAX:
-                return refuse(Refusal(Code.BAD_FIELD, f"there are {MARKS_MAX} marks already: clear some"))
-            wanted = marked(before, row, asked, clock.now_ms())
+            marks = by_worktree(await notifier.marks())
+            wanted = cleared(marks, asked, row) if isinstance(row, Refusal) else marked(marks, row, asked, clock.now_ms())
             if isinstance(wanted, Refusal):
                 return refuse(wanted)
-            marks = await notifier.mark(wanted)
+            marks = by_worktree(await notifier.mark(wanted))
         except Unavailable as error:
             return refuse(Refusal(Code.UNAVAILABLE, str(error)))
-        return answer({"worktree": row.id, "name": row.name, "marks": plain_marks(by_worktree(marks))})
+        name = wanted.worktree if isinstance(row, Refusal) else row.name
+        return answer({"worktree": wanted.worktree, "name": name, "marks": plain_marks(marks)})
 
     return router
 
