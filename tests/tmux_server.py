@@ -5,7 +5,11 @@ import pty
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from support import Deadline
 
@@ -89,3 +93,15 @@ def an_agent(name: str, seconds: int = 300) -> str:
 def title(text: str) -> str:
     """What a program prints to set its terminal's title."""
     return f"\\033]2;{text}\\033\\\\"
+
+
+@contextmanager
+def the_tmux(monkeypatch: pytest.MonkeyPatch, name: str = "test") -> Iterator[TmuxServer]:
+    """A tmux server that is the one of this process, as a pane-host beside the test finds it."""
+    made = TmuxServer(name)
+    monkeypatch.setenv("TMUX_TMPDIR", str(made.folder))
+    monkeypatch.delenv("TMUX", raising=False)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -12,7 +12,7 @@ from tocsin.contract.mail import CheckMail, SendMail
 from tocsin.contract.messages import CallNow, Task, TurnSeen
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
-from tocsin.contract.run import Receipt, ReportWork
+from tocsin.contract.run import Receipt, Refused, ReportWork
 from tocsin.pane_host.core.requests import (
     BYTES_MAX,
     Answer,
@@ -22,7 +22,6 @@ from tocsin.pane_host.core.requests import (
     is_serial,
     only_looks,
     read_request,
-    refused,
     waits_s,
 )
 from tocsin.pane_host.core.vouch import is_childs
@@ -107,7 +106,7 @@ def test_no_bytes_make_more_than_a_refusal(raw):
 def test_an_answer_is_the_receipt_or_the_refusal():
     receipt = msgspec.json.decode(answer_of(Receipt(request="q1", seq=3)), type=Answer)
     assert (receipt.refused, receipt.body["seq"]) == (False, 3)
-    no = msgspec.json.decode(answer_of(refused("q1", Refusal(Code.NOT_LEAD, "a child said it"))), type=Answer)
+    no = msgspec.json.decode(answer_of(Refused.of("q1", Refusal(Code.NOT_LEAD, "a child said it"))), type=Answer)
     assert (no.refused, no.body["code"], no.body["retry"]) == (True, "not_lead", "after_change")
     assert no.body["next"]
 

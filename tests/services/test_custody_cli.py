@@ -13,7 +13,7 @@ from accountant_builders import World, added, moved, requested, settled
 from hands_builders import DISPATCH, HOST, SERVER, a_child, a_host, a_repository, a_script, ends, git, left_processes, until
 from loop_cli_builders import Command
 from support import Deadline
-from tmux_server import TmuxServer
+from tmux_server import the_tmux
 from tocsin.contract.custody import CustodyState
 from tocsin.contract.hosting import Saw
 from tocsin.contract.run import DispatchState, TaskState
@@ -23,11 +23,8 @@ S = CustodyState
 
 @pytest.fixture
 def server(monkeypatch):
-    made = TmuxServer(SERVER)
-    monkeypatch.setenv("TMUX_TMPDIR", str(made.folder))
-    monkeypatch.delenv("TMUX", raising=False)
-    yield made
-    made.close()
+    with the_tmux(monkeypatch, SERVER) as made:
+        yield made
 
 
 class Office:

@@ -33,7 +33,7 @@ from hands_builders import (
     until,
 )
 from support import Deadline
-from tmux_server import TmuxServer
+from tmux_server import TmuxServer, the_tmux
 from tocsin.contract.hosting import InterruptAgent, ReleaseTerminal, RestoreWorktree, Saw, StopAgent, TypePointer
 from tocsin.contract.messages import Process, State
 from tocsin.contract.run import Receipt, Refused, ReportWork, RunCommand, Where
@@ -45,11 +45,8 @@ from tocsin.pane_host.hands.made import PANE_FOLDER
 
 @pytest.fixture
 def server(monkeypatch):
-    made = TmuxServer(SERVER)
-    monkeypatch.setenv("TMUX_TMPDIR", str(made.folder))
-    monkeypatch.delenv("TMUX", raising=False)
-    yield made
-    made.close()
+    with the_tmux(monkeypatch, SERVER) as made:
+        yield made
 
 
 @pytest.fixture

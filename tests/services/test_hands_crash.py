@@ -24,7 +24,7 @@ from hands_builders import (
     git,
     until,
 )
-from tmux_server import TmuxServer
+from tmux_server import the_tmux
 from tocsin.contract.hosting import InterruptAgent, ReleaseTerminal, RemoveWorktree, RestoreWorktree, Saw, TypePointer
 from tocsin.contract.messages import State
 from tocsin.contract.subjects import HOST_CMD, PANE_STATUS
@@ -36,11 +36,8 @@ MOMENTS = ("noted", "done")
 
 @pytest.fixture
 def server(monkeypatch):
-    made = TmuxServer(SERVER)
-    monkeypatch.setenv("TMUX_TMPDIR", str(made.folder))
-    monkeypatch.delenv("TMUX", raising=False)
-    yield made
-    made.close()
+    with the_tmux(monkeypatch, SERVER) as made:
+        yield made
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from builders import a_status
 from support import Deadline, running
-from tmux_server import TmuxServer, an_agent, title
+from tmux_server import an_agent, the_tmux, title
 from tocsin.agents.install.endpoint import write_endpoint
 from tocsin.bus.bus import Unavailable
 from tocsin.contract.ids import worktree_id
@@ -34,11 +34,8 @@ HOST = "h"
 
 @pytest.fixture
 def server(monkeypatch):
-    made = TmuxServer()
-    monkeypatch.setenv("TMUX_TMPDIR", str(made.folder))
-    monkeypatch.delenv("TMUX", raising=False)
-    yield made
-    made.close()
+    with the_tmux(monkeypatch) as made:
+        yield made
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import msgspec
 from tocsin.contract.ids import HostId, PaneId, digest
 from tocsin.contract.messages import Body, Part, Process
 from tocsin.contract.parties import Caller
+from tocsin.contract.refusals import Refusal
 
 # ---------------------------------------------------------------- words
 
@@ -489,6 +490,12 @@ class Refused(Body, frozen=True, kw_only=True):
     message: str
     retry: str
     next: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: str, refusal: Refusal) -> "Refused":
+        """A refusal as the answer to a request."""
+        advice = refusal.advice
+        return cls(request=request, code=refusal.code.value, message=refusal.message, retry=advice.retry.value, next=advice.next)
 
 
 class Receipt(Body, frozen=True, kw_only=True):

@@ -294,10 +294,7 @@ class Ledger(Generic[S, R]):
                 del self._held[aggregate]
 
     def _record(self, held: _Held[S], decision: Decision, request: str, caller: Caller, content: str, at_ms: int) -> R:
-        refused = None
-        if decision.refusal is not None:
-            told = decision.refusal
-            refused = Refused(request=request, code=told.code, message=told.message, retry=told.advice.retry, next=told.advice.next)
+        refused = Refused.of(request, decision.refusal) if decision.refusal is not None else None
         receipt = Receipt(
             request=request, result=dict(decision.result), duplicate=decision.duplicate, at_ms=at_ms, after=held.seq, refused=refused
         )

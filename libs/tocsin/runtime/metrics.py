@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tocsin.contract.metrics import BUILD
 from tocsin.contract.tally import Metric, Sample, Sort, Source, Spread
 from tocsin.runtime.instance import write_private
+from tocsin.runtime.listening import bind
 from tocsin.runtime.logs import log
 from tocsin.runtime.settings import Settings
 
@@ -254,14 +255,7 @@ async def metered(service: str, settings: Settings) -> AsyncIterator[Meter]:
 
 def _opened(address: str, port: int, port_file: Path | None) -> Page | None:
     try:
-        family, kind, protocol, _, at = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(at)
-        except OSError:
-            bound.close()
-            raise
+        bound = bind(address, port, socket.AI_PASSIVE)
     except OSError as error:
         log("metrics.not_served", "warning", address=address, port=port, reason=error.strerror)
         return None

@@ -115,10 +115,7 @@ class Dispatcher:
         """Answer one request with its receipt or a refusal."""
         result = await self._answer(command)
         count_answer(self._tally, command.ask, result)
-        if isinstance(result, Receipt):
-            return result
-        advice = result.advice
-        return Refused(request=command.request, code=result.code, message=result.message, retry=advice.retry, next=advice.next)
+        return Refused.of(command.request, result) if isinstance(result, Refusal) else result
 
     async def _answer(self, command: RunCommand) -> Receipt | Refusal:
         if not RUN_ID.fullmatch(command.run):

@@ -57,10 +57,7 @@ class Commands:
         """A Receipt, or Refused."""
         found = await self._decide(msgspec.structs.replace(command, caller=self._party(command)))
         count_answer(self.tally, command.ask, found)
-        if not isinstance(found, Refusal):
-            return found
-        advice = found.advice
-        return Refused(request=command.request, code=found.code, message=found.message, retry=advice.retry, next=advice.next)
+        return Refused.of(command.request, found) if isinstance(found, Refusal) else found
 
     def _party(self, command: MailCommand) -> Caller:
         """Who asks, in this mailbox's Run: a worker is the coordinator of a Run that it has made below its own Dispatch."""

@@ -154,10 +154,7 @@ class Accountant:
     async def _answer(self, command: CustodyCommand) -> Receipt | Refused:
         answer = await self._ask(command)
         count_answer(self._tally, command.ask, answer)
-        if isinstance(answer, Receipt):
-            return answer
-        advice = answer.advice
-        return Refused(request=command.request, code=answer.code, message=answer.message, retry=advice.retry, next=advice.next)
+        return Refused.of(command.request, answer) if isinstance(answer, Refusal) else answer
 
     async def _ask(self, command: CustodyCommand) -> Receipt | Refusal:
         ask, caller = command.ask, command.caller

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tocsin.contract.refusals import Refusal
 from tocsin.runtime.http.asgi import App
+from tocsin.runtime.listening import bind
 
 T = TypeVar("T")
 
@@ -139,17 +140,9 @@ def needed(found: T | Refusal) -> T:
 def listen(address: str, port: int, variable: str) -> socket.socket:
     """A bound socket; `variable` is the setting that chooses its port. Raises CannotStart when the address is not ours or the port is taken."""
     try:
-        family, kind, protocol, _, at = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(at)
-        except OSError:
-            bound.close()
-            raise
+        return bind(address, port)
     except OSError as error:
         raise CannotStart(f"cannot listen on {address} port {port}: {error.strerror}; {variable} chooses another") from error
-    return bound
 
 
 def server_of(app: App, malformed: Callable[[], None], on_start: Callable[[], None]) -> Server:

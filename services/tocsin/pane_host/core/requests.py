@@ -134,9 +134,3 @@ def is_serial(command: RunCommand | MailCommand) -> bool:
 def answer_of(result: Body) -> bytes:
     """The answer file for what a service said."""
     return msgspec.json.encode(Answer(refused=isinstance(result, Refused), body=msgspec.to_builtins(result)))
-
-
-def refused(request: str, refusal: Refusal) -> Refused:
-    """A refusal as an answer."""
-    advice = refusal.advice
-    return Refused(request=request, code=refusal.code.value, message=refusal.message, retry=advice.retry.value, next=advice.next)

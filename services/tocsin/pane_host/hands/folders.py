@@ -229,7 +229,7 @@ class PaneFolders:
             command = self._command(made, file_id, raw)
             if isinstance(command, Refusal):
                 log("request.refused", "warning", dispatch=made.dispatch, code=command.code)
-                result: Body | None = requests.refused(file_id, command)
+                result: Body | None = Refused.of(file_id, command)
             else:
                 result = await self._ask(made, served, name, command)
             if result is not None:
@@ -283,7 +283,7 @@ class PaneFolders:
                         told = True
                         log("request.waits", "warning", dispatch=made.dispatch, why=str(error))
                     if looks and self._tools.clock.awake_ms() - asked_ms > requests.waits_s(command) * 1000:
-                        return requests.refused(command.request, Refusal(Code.UNAVAILABLE, str(error)))
+                        return Refused.of(command.request, Refusal(Code.UNAVAILABLE, str(error)))
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, RETRY_S_MAX)
 
