@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from support import settled
 from tocsin.contract.refusals import Refusal
 from tocsin.contract.run import Receipt, Refused
 from tocsin.contract.subjects import MAIL_CMD, RUN_CMD
@@ -76,7 +77,7 @@ async def serving_commands(bus, subject, answer: Callable[[Any], Answer]) -> Asy
         return Receipt(request=command.request, result=said, at_ms=command.at_ms, seq=1)
 
     async with bus.serve(subject, handle, name="fake"):
-        await bus.client.flush()
+        await settled(bus.client)
         yield got
 
 

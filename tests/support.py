@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from nats.aio.client import Client
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -49,6 +51,15 @@ async def running(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator["asynci
     finally:
         task.cancel()
         await asyncio.wait({task})
+
+
+async def settled(client: Client) -> None:
+    """Until the server has taken all that this client has sent, subscriptions included: nats-py's `flush` pings before what waits to be sent."""
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox)
+    await client.publish(inbox, b"")
+    await subscription.next_msg(timeout=10)
+    await subscription.unsubscribe()
 
 
 class Service:

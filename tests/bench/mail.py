@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.place import serving
 from mailbox_builders import at_rest
-from support import Deadline
+from support import Deadline, settled
 from tocsin.bus.nats_bus import NatsBus, connect
 from tocsin.cli.bench.measure import Effort, Series, Take, in_turn, timed
 from tocsin.cli.bench.rows import Row
@@ -178,7 +178,7 @@ async def round_trip(bus: NatsBus, client: Any) -> Callable[[], Awaitable[int]]:
         await client.publish(message.reply, b"")
 
     await client.subscribe("bench.echo", cb=answer)
-    await client.flush()
+    await settled(client)
     return lambda: timed(bus.client.request("bench.echo", b"", timeout=10))
 
 

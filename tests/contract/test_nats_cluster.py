@@ -12,7 +12,7 @@ import pytest
 
 from builders import a_hook, a_status
 from conftest import program
-from support import Deadline
+from support import Deadline, settled
 from tocsin.bus.bus import Unavailable
 from tocsin.bus.nats_bus import NatsBus, connect
 from tocsin.bus.streams import all_streams
@@ -101,11 +101,11 @@ async def test_what_was_acknowledged_is_asked_of_the_leader_because_another_node
             asked_of_any.append(message.subject)
 
         await spy.client.subscribe("$JS.API.DIRECT.GET.>", cb=note)
-        await spy.client.flush()
+        await settled(spy.client)
         seq = await bus.say(PANE_STATUS, a_status(host="h", pane="p", seq=7))
         last = await bus.last(PANE_STATUS, "h", "p")
         assert (last.seq, await bus.end_of(PANE_STATUS, "h", "p")) == (seq, seq)
-        await spy.client.flush()
+        await settled(spy.client)
         assert asked_of_any == []
 
 

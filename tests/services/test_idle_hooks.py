@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 
 from builders import NOW_MS
 from mailbox_builders import COORDINATOR, WORKER, at_rest, at_work
-from support import Deadline, running
+from support import Deadline, running, settled
 from tocsin.agents.install import endpoint
 from tocsin.agents.registry import AGENTS
 from tocsin.bus.bus import Unavailable
@@ -422,7 +422,7 @@ async def test_a_stop_of_the_service_answers_the_handlers_that_are_parked(togeth
         asked.put_nowait(message.data)
 
     await together.bus.client.subscribe(MAIL_IDLE.all, cb=hear)
-    await together.bus.client.flush()
+    await settled(together.bus.client)
     stays = asyncio.create_task(together.client.get("/park/claude", headers={"X-Tocsin-Session": "s8"}))
     question = asyncio.create_task(asked.get())
     await asyncio.wait({question, stays}, timeout=10, return_when=asyncio.FIRST_COMPLETED)

@@ -35,7 +35,7 @@ from loop_cli_builders import (
     serving_commands,
     taken,
 )
-from support import Deadline
+from support import Deadline, settled
 from tmux_server import TmuxServer
 from tocsin.cli import mail, starting
 from tocsin.cli.callers import Memory
@@ -259,7 +259,7 @@ async def test_ctrl_c_says_that_the_same_id_finds_out(bus, tocsin):
         raise AssertionError
 
     async with bus.serve(RUN_CMD, never, name="fake"):
-        await bus.client.flush()
+        await settled(bus.client)
         process = tocsin.start("run", "pause", "r1", "--request", "q7")
         await asyncio.wait_for(asked.wait(), 20)
         process.send_signal(signal.SIGINT)
@@ -280,7 +280,7 @@ async def test_a_wait_that_is_given_up_is_ended_at_the_other_end_too(bus, tocsin
         return Receipt(request=command.request)
 
     async with bus.serve(MAIL_CMD, handle, name="fake"):
-        await bus.client.flush()
+        await settled(bus.client)
         process = tocsin.start("mail", "check", "--wait", "10m", "--run", "r1")
         wait = await asyncio.wait_for(parked.get(), 20)
         process.send_signal(number)

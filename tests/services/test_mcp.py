@@ -32,6 +32,7 @@ from loop_cli_builders import (
     serving,
     taken,
 )
+from support import settled
 from tocsin.cli.main import main
 from tocsin.cli.tools import schema
 from tocsin.cli.tools_coordinator import COORDINATOR
@@ -155,7 +156,7 @@ async def test_a_call_that_is_given_up_ends_its_wait_at_the_other_end_too(bus, t
         return Receipt(request=command.request)
 
     async with bus.serve(MAIL_CMD, handle, name="fake"):
-        await bus.client.flush()
+        await settled(bus.client)
         async with connected(tocsin) as client:
             async with anyio.create_task_group() as calls:
                 calls.start_soon(client.call_tool, "mail_check", {"run": "r1", "wait_s": 600})
