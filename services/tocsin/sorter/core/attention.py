@@ -88,16 +88,13 @@ def attend(pane: Pane, activity_ms: float, now: float) -> Attention:
 
 def strongest(found: Iterable[Attention]) -> Attention:
     """What the panes of a worktree together ask for: the smallest class and the latest moment within it, whatever their order."""
-    best = IDLE
+    best, (best_class, best_at_ms, best_pane) = IDLE, IDLE
     for one in found:
-        if one.pane is None or one.attention_class > best.attention_class:
+        its_class, at_ms, pane = one
+        if pane is None or its_class > best_class:
             continue
-        if (
-            one.attention_class < best.attention_class
-            or one.at_ms > best.at_ms
-            or (one.at_ms == best.at_ms and (best.pane is None or one.pane < best.pane))
-        ):
-            best = one
+        if its_class < best_class or at_ms > best_at_ms or (at_ms == best_at_ms and (best_pane is None or pane < best_pane)):
+            best, best_class, best_at_ms, best_pane = one, its_class, at_ms, pane
     return best
 
 

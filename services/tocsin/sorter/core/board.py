@@ -53,13 +53,9 @@ class _Shown(NamedTuple):
     status: PaneStatus
     is_fresh: bool
     asked: Attention
-    place: tuple[int, float, int, str]  # among the panes of its worktree; the last is the pane's key
+    place: tuple[int, float, int, str]  # among the panes of its worktree; the last is `key`
+    key: str  # the pane's
     row: PaneRow
-
-    @property
-    def key(self) -> str:
-        """The pane's."""
-        return self.place[-1]
 
 
 _place_of = attrgetter("place")
@@ -164,17 +160,19 @@ class Board:
         """Bring `rows` and the bell up to date; returns the ids of rows that changed, and whether any passed another."""
         found, moved = self._index.take_changes()
         changed = cast("set[WorktreeId]", found)
+        index, statuses, kept_parts, limits_ms = self._index, self._statuses, self._shown, self._index.now
         for worktree in changed:
-            if worktree not in self._index:
+            if worktree not in index:
                 self.rows.pop(worktree, None)
                 continue
-            asks = self._index.asks(worktree)
+            asks = index.asks(worktree)
             shown = []
-            for pane in self._index.panes(worktree):
-                key, kept = pane.id, self._shown.get(pane.id)
-                fresh = pane.hook is not None and self._index.now <= pane.hook.fresh_until
-                if kept is None or not (kept.status is self._statuses[key] and kept.asked is asks[key] and kept.is_fresh is fresh):
-                    kept = self._shown[key] = self._show(pane, asks[key], fresh, now_ms, awake_ms)
+            for pane in index.panes(worktree):
+                key, hook = pane.id, pane.hook
+                status, asked, kept = statuses[key], asks[key], kept_parts.get(key)
+                fresh = hook is not None and limits_ms <= hook.fresh_until
+                if kept is None or kept.status is not status or kept.asked is not asked or kept.is_fresh is not fresh:
+                    kept = kept_parts[key] = self._show(pane, asked, fresh, now_ms, awake_ms)
                 shown.append(kept)
             self.rows[worktree] = self._row(worktree, shown)
         return changed, moved
@@ -302,7 +300,7 @@ class Board:
             title=(topic(status.title.text) or None) if status.title is not None else None,
             background=sum([task.running for task in status.background]), locator=status.locator,
         )  # fmt: skip
-        return _Shown(status, fresh, asked, (asked.attention_class, -asked.at_ms, -since_ms, pane.id), row)
+        return _Shown(status, fresh, asked, (asked.attention_class, -asked.at_ms, -since_ms, pane.id), pane.id, row)
 
     def _prompts(self, status: PaneStatus, asked: Attention, fresh: bool) -> tuple[int, ...]:
         """When each prompt began that stands in a pane and was seen, not remembered."""
@@ -322,11 +320,13 @@ class Board:
             # Of several that ask the same since the same moment one has decided.
             parts.sort(key=lambda shown: shown.key != asked.pane)
         # The pane that decided stands first; among idle ones the latest, if one of them says anything.
-        panes = tuple([shown.row for shown in parts if shown.status.state is not State.GONE])
+        there = [shown for shown in parts if shown.status.state is not State.GONE]
+        panes = tuple([shown.row for shown in there])
         if asked.attention_class == AttentionClass.NEEDS_YOU:
             # Kept apart from what is shown of a pane: the bell rings later than that changes.
-            rung = {shown.row.id: self.bell.rung_for(shown.key) for shown in parts}
-            panes = tuple([msgspec.structs.replace(one, prompt_ms=rung[one.id]) if rung[one.id] else one for one in panes])
+            rung = [self.bell.rung_for(shown.key) for shown in there]
+            if any(rung):
+                panes = tuple([msgspec.structs.replace(one, prompt_ms=at) if at else one for one, at in zip(panes, rung, strict=True)])
         first = panes[0] if panes else None
         if first is not None and first.evidence is Evidence.NO_SIGNAL:
             first = next((one for one in panes if one.evidence is not Evidence.NO_SIGNAL), first)

@@ -231,16 +231,15 @@ class Index:
 
     def _next_limit(self, worktree: str) -> float:
         """The first whole millisecond at which a limit of this worktree will have passed."""
-        now, first = self._now, math.inf
-        grace_until = self._worktrees[worktree].grace_until
-        if now < grace_until:
-            first = grace_until
+        now, fresh_until = self._now, math.inf
         for pane in self._panes[worktree].values():
             hook = pane.hook
             # One that is not fresh, or for ever, has no limit to come.
-            if hook is not None and now <= hook.fresh_until < first:
-                first = min(first, math.floor(hook.fresh_until) + 1)
-        return first
+            if hook is not None and now <= hook.fresh_until < fresh_until:
+                fresh_until = hook.fresh_until
+        first = fresh_until if fresh_until == math.inf else math.floor(fresh_until) + 1
+        grace_until = self._worktrees[worktree].grace_until
+        return grace_until if now < grace_until < first else first
 
     def _set_alarm(self, worktree: str, at: float) -> None:
         if at == self._alarm_of.get(worktree, math.inf):
