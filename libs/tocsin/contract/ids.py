@@ -15,7 +15,7 @@ DEFAULT_WORKSPACE = WorkspaceId("default")
 TOKEN_BYTES_MAX = 200
 """Longest name in bytes before encoding; NATS carries longer subjects, people do not read them."""
 
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _ENCODED = tuple(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in range(256))
 
 
@@ -36,6 +36,8 @@ def token(name: str) -> str:
         raise BadName("a name is empty")
     if len(raw) > TOKEN_BYTES_MAX:
         raise BadName(f"a name has {len(raw)} bytes, the limit is {TOKEN_BYTES_MAX}")
+    if not raw.translate(None, _PLAIN):
+        return name  # nothing to encode in it: nearly every name
     return "".join([_ENCODED[byte] for byte in raw])
 
 
