@@ -48,7 +48,7 @@ def parse(body: bytes) -> Payload | Refusal:
     if refusal is not None:
         return refusal
     try:
-        fields = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        fields = _decoder.decode(text)
     except _NotFinite:
         return Refusal(Code.BAD_JSON, "the body holds a number that is not finite")
     except (ValueError, RecursionError):
@@ -93,3 +93,7 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise _NotFinite
     return number
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+"""Made once: `json.loads` with these would make one for each body."""
