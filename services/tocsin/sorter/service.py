@@ -249,7 +249,8 @@ class Sorter:
         """Bring the rows up to date, and see whether anything that is shown differs from the published list."""
         changed, moved = self._board.refresh(now_ms, awake_ms)
         self._unsaid |= changed
-        self._awaited -= self._board.rows.keys()
+        if self._awaited:  # from nothing, too, a view of keys is taken by a walk over all of them
+            self._awaited -= self._board.rows.keys()
         shown = self._edition.rows if self._edition is not None else {}
         self._must_say |= moved or any(differs(shown.get(one), self._board.rows.get(one)) for one in changed)
 
