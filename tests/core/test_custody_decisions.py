@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody_builders import A1, COORDINATOR, PERSON, REVIEW, RUNNER, Desk
+from custody_builders import A1, COORDINATOR, PERSON, REVIEW, RUNNER, Desk, a_fact
 from tocsin.contract.custody import TRASH_KEPT_MS, CustodyState, WorktreeState
 from tocsin.contract.hosting import ReleaseTerminal, RemoveWorktree, RestoreWorktree, Saw, StopAgent
 from tocsin.contract.messages import Process
@@ -493,3 +493,14 @@ def test_a_return_that_fails_leaves_it_in_the_trash():
     desk.undo()
     desk.answers(Saw.REFUSED, code=Code.NOT_FOUND, detail="it is not in the trash")
     assert desk.state.worktree.state is W.PURGED
+
+
+def test_a_refused_start_that_is_told_again_ends_no_later_release():
+    """Found by the properties: released again because it was found alive, it counted as ended by the old word alone."""
+    desk = Desk().made().settled(on_settle=None, hold=None)
+    refused = notices.Observed(fact=a_fact(Saw.REFUSED, code="agent_missing", at_ms=desk.now_ms + 1))
+    desk.tell(refused)
+    desk.release(COORDINATOR, again=True)
+    assert desk.state.state is CustodyState.RELEASING
+    desk.tell(refused)
+    assert desk.state.state is CustodyState.RELEASING

@@ -138,6 +138,8 @@ def _start_refused(custody: Custody, fact: HostFact, around: Around) -> tuple[Cu
     """Its host left nothing half-made behind, except in a terminal that it was only to reuse."""
     if custody.terminal is not None and custody.terminal.reused_from is not None:
         return ()
+    if fact.at_ms <= custody.proof_ms:
+        return ()  # told before: whatever was asked for since, an old word ends nothing
     code = fact.code or "refused"
     ended = move(custody, Step.ENDED, f"its start was refused ({code})", proof=proof(custody, fact), proof_ms=fact.at_ms)
     if not ended or custody.worktree is None:
