@@ -134,9 +134,9 @@ def test_a_clock_ten_minutes_ahead_moves_no_row_no_age_and_no_spooled_event_and_
         hub.ask("after")
         hub.wait_for("a later one is there first", lambda rows: rows["hub", "after"]["class"] == 1)
         far.process.send_signal(signal.SIGCONT)
-        rows = hub.wait_for("the spooled one is there", lambda rows: ("far", "spooled") in rows)
+        rows = hub.wait_for("all of the spooled one is there", lambda rows: rows["far", "spooled"]["class"] == 1)
         assert [row["name"] for row in rows] == ["after", "spooled", "third", "second", "first"]
-        assert rows[1]["attention_at"] <= spooled_ms
+        assert rows[1]["attention_at"] <= spooled_ms + 500, "but for the error with which a clock is measured"
 
         for machine in (hub, far):
             (finding,) = machine.findings("hosts")
