@@ -106,7 +106,6 @@ class Hands:
                 try:
                     self.take(self._in_own_time(job.body))
                     await job.done()
-                    _heed_cancel()
                 except OSError as error:
                     log("order.not_noted", "error", why=error.strerror)
                     await job.again(AGAIN_S)
@@ -218,13 +217,6 @@ class Hands:
             order.refuse(Refusal(Code.NO_SPACE, "the disk is full"))
         else:
             order.tell(Saw.UNKNOWN_STEP, code=Code.NO_SPACE.value if full else None, detail=str(error))
-
-
-def _heed_cancel() -> None:
-    """End this task if it was told to: before Python 3.12 an answer that comes in the same moment swallows the word."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 def _ends(stop: HostCommand, start: HostCommand) -> bool:
