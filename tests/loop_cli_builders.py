@@ -156,8 +156,13 @@ class PaneHost:
     """Answers the request files of one pane's folder, as pane-host does."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir()
         self.folder = folder
         self.got: list[dict[str, Any]] = []
+
+    def command(self, state: Path) -> Command:
+        """`tocsin` as a worker in that pane runs it."""
+        return Command(state, TOCSIN_FOLDER=str(self.folder), TOCSIN_PANE="p", TOCSIN_RUN="r1", TOCSIN_DISPATCH="r1.api.1")
 
     def waiting(self) -> list[Path]:
         return sorted((self.folder / "requests").glob("*.json"))

@@ -85,14 +85,12 @@ def tocsin(nats_server, tmp_path) -> Command:
 
 @pytest.fixture
 def pane(tmp_path) -> PaneHost:
-    folder = tmp_path / "pane"
-    folder.mkdir()
-    return PaneHost(folder)
+    return PaneHost(tmp_path / "pane")
 
 
 @pytest.fixture
 def inside(pane, tmp_path) -> Command:
-    return Command(tmp_path, TOCSIN_FOLDER=str(pane.folder), TOCSIN_PANE="p", TOCSIN_RUN="r1", TOCSIN_DISPATCH="r1.api.1")
+    return pane.command(tmp_path)
 
 
 # ---------------------------------------------------------------- who asks, and about which Run

@@ -235,14 +235,12 @@ async def test_nobody_there_is_unavailable_with_the_id_to_call_again(tmp_path):
 
 @pytest.fixture
 def pane(tmp_path) -> PaneHost:
-    folder = tmp_path / "pane"
-    folder.mkdir()
-    return PaneHost(folder)
+    return PaneHost(tmp_path / "pane")
 
 
 @pytest.fixture
 def inside(pane, tmp_path) -> Command:
-    return Command(tmp_path, TOCSIN_FOLDER=str(pane.folder), TOCSIN_PANE="p", TOCSIN_RUN="r1", TOCSIN_DISPATCH="r1.api.1")
+    return pane.command(tmp_path)
 
 
 async def test_a_worker_gets_a_workers_tools_and_has_to_name_nothing(inside, pane):
