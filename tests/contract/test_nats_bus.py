@@ -1,6 +1,7 @@
 """The bus over a real NATS: order, last values, what survives a kill, and what a wrong sequence means."""
 
 import asyncio
+import os
 import signal
 
 import pytest
@@ -9,7 +10,7 @@ from nats.js.api import DiscardPolicy
 from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline, running, settled
 from tocsin.bus.bus import Overtaken, Unavailable
-from tocsin.bus.nats_bus import BATCH_MAX, connect
+from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, connect
 from tocsin.bus.streams import all_streams
 from tocsin.contract.mail import WakeDue
 from tocsin.contract.messages import Kind
@@ -270,3 +271,23 @@ async def test_who_is_told_to_stop_while_an_answer_comes_in_stops(bus):
         asking.cancel()
         done, _ = await asyncio.wait({asking}, timeout=5)
         assert done, "it goes on"
+
+
+async def test_what_a_silent_server_does_not_acknowledge_is_unavailable_and_the_next_that_it_does_is_said(nats_server):
+    async with connect(nats_server.url, name="test") as bus:
+        await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="before"))
+        os.kill(nats_server.process.pid, signal.SIGSTOP)
+        try:
+            first = asyncio.create_task(bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="first")))
+            given_up = asyncio.create_task(bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="given up")))
+            await asyncio.wait({first, given_up}, timeout=ACK_S_MAX / 2)
+            given_up.cancel()
+            second = asyncio.create_task(bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="second")))
+            with pytest.raises(Unavailable):
+                await first
+            with pytest.raises(Unavailable):
+                await second
+            assert given_up.cancelled()
+        finally:
+            os.kill(nats_server.process.pid, signal.SIGCONT)
+        await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="after"))

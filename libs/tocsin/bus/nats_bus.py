@@ -110,6 +110,9 @@ class _Acks:
         self._waiting: dict[str, asyncio.Future[_Answer]] = {}
         self._numbers = itertools.count()
         self._decoder = msgspec.json.Decoder(_Answer)
+        # A timer for each publish cost more than its encoding. All may wait equally long, so one timer, for the oldest, serves all.
+        self._limits: deque[tuple[float, asyncio.Future[_Answer]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def listen(self, client: Client) -> None:
         """Hear the answers; once per connection object, reconnects included."""
@@ -120,6 +123,24 @@ class _Acks:
         reply = f"{self._inbox}.{next(self._numbers):x}"
         self._waiting[reply] = answer = asyncio.get_running_loop().create_future()
         return reply, answer
+
+    async def within_limit(self, answer: asyncio.Future[_Answer]) -> _Answer:
+        """The answer. Raises TimeoutError after ACK_S_MAX."""
+        loop = asyncio.get_running_loop()
+        while self._limits and self._limits[0][1].done():
+            self._limits.popleft()
+        self._limits.append((loop.time() + ACK_S_MAX, answer))
+        if self._timer is None:
+            self._timer = loop.call_later(ACK_S_MAX, self._expire)
+        return await answer
+
+    def _expire(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._limits and (self._limits[0][1].done() or self._limits[0][0] <= loop.time()):
+            _, answer = self._limits.popleft()
+            if not answer.done():
+                answer.set_exception(TimeoutError())
+        self._timer = loop.call_at(self._limits[0][0], self._expire) if self._limits else None
 
     def forget(self, reply: str) -> None:
         """Nobody waits there any more."""
@@ -246,8 +267,7 @@ class NatsBus:
         began_s = time.perf_counter()
         try:
             await self.client.publish(name, payload, reply=reply, headers=headers)
-            async with asyncio.timeout(ACK_S_MAX):
-                answer = await acked
+            answer = await self._acks.within_limit(acked)
         except (TimeoutError, NatsError) as error:
             self._tally.add(BUS_FAILED)
             raise Unavailable(f"no ack for {name}: {type(error).__name__}") from error
