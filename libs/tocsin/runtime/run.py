@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,10 @@ from tocsin.runtime.settings import Settings
 
 DRAIN_S_MAX = 4.0
 """A drain that takes longer is ended: a stop that must be forced loses more."""
+
+OBJECTS_MAX = 5_000
+"""New objects before a look for cycles among them. Services make next to none: at Python's 700, one part in twenty of a busy
+service's CPU time went into looking."""
 
 
 async def beat_while_running() -> None:
@@ -59,4 +64,6 @@ def run(service: str, main: Callable[[], Awaitable[None]]) -> None:
     """Be the service: never returns. Exit code 0 after a drain, 1 after a failure."""
     logs.set_up(service, Settings().log_level)
     logs.log("service.starting", pid=os.getpid())
+    gc.freeze()  # modules stay: no later look passes over them, which took tens of milliseconds
+    gc.set_threshold(OBJECTS_MAX)
     sys.exit(uvloop.run(until_stopped(main)))
