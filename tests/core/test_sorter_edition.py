@@ -16,7 +16,7 @@ def a_row(one="a", **fields):
 
 
 def decoded(edition):
-    return msgspec.json.decode(msgspec.json.encode(edition.body()), type=WorktreesSorted)
+    return msgspec.json.decode(edition.encoded, type=WorktreesSorted)
 
 
 def test_the_joined_list_is_what_plain_encoding_gives():
@@ -27,7 +27,7 @@ def test_the_joined_list_is_what_plain_encoding_gives():
         workspace="default", birth="birth", version=1, at_ms=9,
         worktrees=tuple(msgspec.structs.replace(row, rank=rank) for rank, row in enumerate(reversed(rows), 1)),
     )  # fmt: skip
-    assert edition.encoded() == msgspec.json.encode(plain)
+    assert edition.encoded == msgspec.json.encode(plain)
     assert Edition.of(plain) == edition
 
 

@@ -50,6 +50,12 @@ class Bus(Protocol):
         """
         ...
 
+    async def say_encoded(
+        self, subject: Subject[B], name: str, payload: bytes, *, msg_id: str | None = None, after: int | None = None
+    ) -> int:
+        """`say` for a body that is bytes already, because it was encoded piece by piece. `name`: the whole subject that it belongs on."""
+        ...
+
     async def say_all(self, subject: Subject[B], bodies: Sequence[B]) -> None:
         """Publish all; returns when every ack is in (what has none is published again). Raises Unavailable."""
         ...

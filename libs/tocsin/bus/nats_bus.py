@@ -229,7 +229,7 @@ class NatsBus:
     async def say_encoded(
         self, subject: Subject[B], name: str, payload: bytes, *, msg_id: str | None = None, after: int | None = None
     ) -> int:
-        """`say` for a body that was encoded piece by piece; `name` is the full subject."""
+        """See Bus.say_encoded."""
         if subject.kept is Kept.NOT:
             if not self.client.is_connected:
                 raise Unavailable("the bus is away")

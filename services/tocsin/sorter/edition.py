@@ -6,7 +6,8 @@ A row is encoded once, when it changes; its rank stands in front of it, so a lis
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ FEW = 8
 
 _encoder = msgspec.json.Encoder()
 _HEAD = b'{"rank":0,'
+_NO_ROWS = b'"worktrees":[]'
 _heads: list[bytes] = []
 """The beginning of the row of each rank, behind the comma that parts it from the row before."""
 
@@ -104,25 +106,18 @@ class Edition:
                 tails[one] = tail(row)
         return Edition(self.workspace, self.birth, self.version + 1, at_ms, order, rows, tails, restored)
 
-    def body(self) -> WorktreesSorted:
-        """The list as it is said. Its rows are bytes already: equal to what encoding them would give."""
+    @cached_property
+    def encoded(self) -> bytes:
+        """The whole list as it travels and as it is stored: what encoding a WorktreesSorted gives, joined from pieces at once."""
         count = len(self.order)
-        pieces = [b"["] * (2 * count + 1) + [b"]"]
+        said = WorktreesSorted(
+            workspace=self.workspace, birth=self.birth, version=self.version, at_ms=self.at_ms, worktrees=(), restored=self.restored
+        )
+        before, _, after = _encoder.encode(said).partition(_NO_ROWS)
+        pieces = [before + _NO_ROWS[:-1]] * (2 * count + 1) + [b"]" + after]
         pieces[1:-1:2] = heads(count)
         pieces[2:-1:2] = map(self.tails.__getitem__, self.order)
-        joined = b"".join(pieces)
-        return WorktreesSorted(
-            workspace=self.workspace,
-            birth=self.birth,
-            version=self.version,
-            at_ms=self.at_ms,
-            worktrees=cast("tuple[Row, ...]", msgspec.Raw(joined)),
-            restored=self.restored,
-        )
-
-    def encoded(self) -> bytes:
-        """The whole list as it travels and as it is stored."""
-        return _encoder.encode(self.body())
+        return b"".join(pieces)
 
     def same_to_see(self, before: "Edition", among: Iterable[WorktreeId], *, but: Iterable[str] = ("active_at",)) -> bool:
         """True when nothing shown differs from `before`: neither the order nor a row `among` those that may."""

@@ -91,6 +91,7 @@ class Sorter:
         self._store = store
         self._clock = clock
         self._workspace = workspace
+        self._name = WORKTREE_SORTED.at(workspace)
         self._new_birth = new_birth
         self._board = Board(workspace, clock.awake_ms(), self.pace.dwell_ms)
         self._complete: set[str] = set()
@@ -187,7 +188,7 @@ class Sorter:
             return
         self._saved_at = self._clock.awake_ms()
         try:
-            await self._store.save(self._workspace, edition.encoded())
+            await self._store.save(self._workspace, edition.encoded)
         except Unavailable as error:
             log("list.not_saved", "warning", error=str(error))
             self._unsaved = self._unsaved or edition
@@ -213,7 +214,7 @@ class Sorter:
         restored = Edition(self._workspace, self._new_birth(), 1, old.at_ms, old.order, old.rows, old.tails, restored=True)
         self._adopt(stored, 0)
         try:
-            self._seq = await self._bus.say(WORKTREE_SORTED, restored.body(), after=0)
+            self._seq = await self._bus.say_encoded(WORKTREE_SORTED, self._name, restored.encoded, after=0)
         except Overtaken:
             await self.open()
             return
@@ -300,7 +301,7 @@ class Sorter:
             self._unsaid |= {one for one in unsaid if before.rows.get(one) != edition.rows.get(one)}
             return
         try:
-            seq = await self._bus.say(WORKTREE_SORTED, edition.body(), after=self._seq)
+            seq = await self._bus.say_encoded(WORKTREE_SORTED, self._name, edition.encoded, after=self._seq)
         except (Overtaken, Unavailable) as error:
             self._unsaid |= unsaid
             self._must_say = True
