@@ -119,20 +119,16 @@ class _Acks:
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
     def expect(self) -> tuple[str, asyncio.Future[_Answer]]:
-        """A reply subject, and the answer that will come there."""
-        reply = f"{self._inbox}.{next(self._numbers):x}"
-        self._waiting[reply] = answer = asyncio.get_running_loop().create_future()
-        return reply, answer
-
-    async def within_limit(self, answer: asyncio.Future[_Answer]) -> _Answer:
-        """The answer. Raises TimeoutError after ACK_S_MAX."""
+        """A reply subject, and the answer that will come there, or TimeoutError after ACK_S_MAX. To be forgotten in any case."""
         loop = asyncio.get_running_loop()
+        reply = f"{self._inbox}.{next(self._numbers):x}"
+        self._waiting[reply] = answer = loop.create_future()
         while self._limits and self._limits[0][1].done():
             self._limits.popleft()
         self._limits.append((loop.time() + ACK_S_MAX, answer))
         if self._timer is None:
             self._timer = loop.call_later(ACK_S_MAX, self._expire)
-        return await answer
+        return reply, answer
 
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()
@@ -144,7 +140,9 @@ class _Acks:
 
     def forget(self, reply: str) -> None:
         """Nobody waits there any more."""
-        self._waiting.pop(reply, None)
+        answer = self._waiting.pop(reply, None)
+        if answer is not None:
+            answer.cancel()
 
     async def _hear(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject)
@@ -155,6 +153,20 @@ class _Acks:
             waiting.set_result(_Answer(error=_Refused(description="no stream keeps it")))
             return
         waiting.set_result(self._decoder.decode(message.data))
+
+
+class _Sent(NamedTuple):
+    """A publish whose ack is to come."""
+
+    name: str
+    reply: str
+    answer: asyncio.Future[_Answer]
+    began_s: float
+
+
+def batches(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """`size` at a time, in their order."""
+    return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
 def _times_told_to_stop() -> int:
@@ -209,7 +221,6 @@ class NatsBus:
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
         self._missed: dict[Subscription, Callable[[], None]] = {}
-        self._in_flight = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._acks = _Acks(client)
 
     def samples(self) -> Iterator[Sample]:
@@ -245,41 +256,68 @@ class NatsBus:
     async def say_all(self, subject: Subject[B], bodies: Sequence[B]) -> None:
         """See Bus.say_all."""
         left = [(subject.of(body), encode(body)) for body in bodies]
-        for attempt in itertools.count(1):
-            results = await asyncio.gather(*(self._publish_bounded(name, payload) for name, payload in left), return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException) and not isinstance(result, Unavailable):
-                    raise result
-            left = [said for said, result in zip(left, results, strict=True) if isinstance(result, BaseException)]
+        for _ in range(SAY_ATTEMPTS_MAX):
+            left = [one for some in batches(left, IN_FLIGHT_MAX) for one in await self._publish_all(some)]
             if not left:
                 return
-            if attempt == SAY_ATTEMPTS_MAX:
-                raise Unavailable(f"{len(left)} of {len(bodies)} messages on {subject.name} have no ack")
+        raise Unavailable(f"{len(left)} of {len(bodies)} messages on {subject.name} have no ack")
 
-    async def _publish_bounded(self, name: str, payload: bytes) -> int:
-        async with self._in_flight:
-            return await self._publish(name, payload, None)
+    async def _publish_all(self, messages: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        """Publish all, then wait for all acks; returns those without. (A task for each would cost more than its encoding.)"""
+        unacked: list[tuple[str, bytes]] = []
+        sent: list[tuple[tuple[str, bytes], _Sent]] = []
+        try:
+            for message in messages:
+                try:
+                    sent.append((message, await self._send(*message)))
+                except Unavailable:
+                    unacked.append(message)
+            for message, one in sent:
+                try:
+                    await self._acked(one)
+                except Unavailable:
+                    unacked.append(message)
+        finally:
+            for _, one in sent:
+                self._acks.forget(one.reply)
+        return unacked
 
     async def _publish(self, name: str, payload: bytes, headers: dict[str, str] | None) -> int:
+        return await self._acked(await self._send(name, payload, headers))
+
+    async def _send(self, name: str, payload: bytes, headers: dict[str, str] | None = None) -> "_Sent":
         if not self.client.is_connected:
             raise Unavailable("the bus is away")
-        reply, acked = self._acks.expect()
-        began_s = time.perf_counter()
+        reply, answer = self._acks.expect()
+        sent = _Sent(name, reply, answer, time.perf_counter())
         try:
             await self.client.publish(name, payload, reply=reply, headers=headers)
-            answer = await self._acks.within_limit(acked)
-        except (TimeoutError, NatsError) as error:
-            self._tally.add(BUS_FAILED)
-            raise Unavailable(f"no ack for {name}: {type(error).__name__}") from error
-        finally:
+        except NatsError as error:
             self._acks.forget(reply)
-        self._tally.time(BUS_PUBLISH, time.perf_counter() - began_s)
+            raise self._without_ack(sent, error) from error
+        except BaseException:
+            self._acks.forget(reply)
+            raise
+        return sent
+
+    async def _acked(self, sent: "_Sent") -> int:
+        try:
+            answer = await sent.answer
+        except TimeoutError as error:
+            raise self._without_ack(sent, error) from error
+        finally:
+            self._acks.forget(sent.reply)
+        self._tally.time(BUS_PUBLISH, time.perf_counter() - sent.began_s)
         if answer.error is None:
             return answer.seq
         if answer.error.err_code == WRONG_LAST_SEQUENCE:
-            raise Overtaken(name)
+            raise Overtaken(sent.name)
         self._tally.add(BUS_FAILED)
-        raise Unavailable(f"the bus refused {name}: {answer.error.description}")
+        raise Unavailable(f"the bus refused {sent.name}: {answer.error.description}")
+
+    def _without_ack(self, sent: "_Sent", error: Exception) -> Unavailable:
+        self._tally.add(BUS_FAILED)
+        return Unavailable(f"no ack for {sent.name}: {type(error).__name__}")
 
     # ----------------------------------------------------------- hearing
 
