@@ -273,6 +273,19 @@ async def test_who_is_told_to_stop_while_an_answer_comes_in_stops(bus):
         assert done, "it goes on"
 
 
+async def test_a_connection_may_wait_less_long_for_its_acks_than_others(nats_server):
+    async with connect(nats_server.url, name="patient") as patient, connect(nats_server.url, name="hasty", ack_s_max=0.1) as hasty:
+        os.kill(nats_server.process.pid, signal.SIGSTOP)
+        try:
+            waiting = asyncio.create_task(patient.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="patient")))
+            with pytest.raises(Unavailable):
+                await hasty.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="hasty"))
+            assert not waiting.done()
+        finally:
+            os.kill(nats_server.process.pid, signal.SIGCONT)
+        assert await waiting > 0
+
+
 async def test_what_a_silent_server_does_not_acknowledge_is_unavailable_and_the_next_that_it_does_is_said(nats_server):
     async with connect(nats_server.url, name="test") as bus:
         await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="before"))

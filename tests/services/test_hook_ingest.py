@@ -57,7 +57,7 @@ class FixedClock:
 
 
 class RecordingBus:
-    """Keeps what is said, as the bus would encode it; fails `away` times first, and gives no ack while `held`."""
+    """Keeps what is said, as the bus would encode it; fails `away` times first, and gives no ack while `held`: in time, it says so."""
 
     def __init__(self, away: int = 0) -> None:
         self.away = away
@@ -75,7 +75,11 @@ class RecordingBus:
         if self.away > 0:
             self.away -= 1
             raise Unavailable("away")
-        await self.free.wait()
+        try:
+            async with asyncio.timeout(publisher.SAY_S_MAX):
+                await self.free.wait()
+        except TimeoutError as error:
+            raise Unavailable("no ack in time") from error
         subject.of(body)
         self.said.append(msgspec.json.decode(msgspec.json.encode(body), type=HookReported))
         return len(self.said)

@@ -37,7 +37,7 @@ B = TypeVar("B", bound=Body)
 T = TypeVar("T")
 
 ACK_S_MAX = 2.0
-"""Longest wait for a publish to be on record; beyond it the bus counts as away."""
+"""Longest wait for a publish to be on record, and for what else is asked of the server, unless a service says otherwise."""
 
 SAY_ATTEMPTS_MAX = 3
 IN_FLIGHT_MAX = 1000
@@ -105,7 +105,9 @@ class _Answer(msgspec.Struct):
 class _Acks:
     """One inbox for the answers to all publishes. (nats-py's `publish_async` never settles a refused one.)"""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: "_Client", s_max: float) -> None:
+        self._s_max = s_max
+        self._loop = asyncio.get_running_loop()  # asking for it costs a system call (Python 3.11)
         self._inbox = client.new_inbox()
         self._waiting: dict[str, asyncio.Future[_Answer]] = {}
         self._numbers = itertools.count()
@@ -114,29 +116,27 @@ class _Acks:
         self._limits: deque[tuple[float, asyncio.Future[_Answer]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def listen(self, client: Client) -> None:
+    async def listen(self, client: "_Client") -> None:
         """Hear the answers; once per connection object, reconnects included."""
-        await client.subscribe(f"{self._inbox}.*", cb=self._hear)
+        await client.subscribe_at_once(f"{self._inbox}.*", self._hear)
 
     def expect(self) -> tuple[str, asyncio.Future[_Answer]]:
-        """A reply subject, and the answer that will come there, or TimeoutError after ACK_S_MAX. To be forgotten in any case."""
-        loop = asyncio.get_running_loop()
+        """A reply subject, and the answer that will come there, or TimeoutError after the limit. To be forgotten in any case."""
         reply = f"{self._inbox}.{next(self._numbers):x}"
-        self._waiting[reply] = answer = loop.create_future()
+        self._waiting[reply] = answer = self._loop.create_future()
         while self._limits and self._limits[0][1].done():
             self._limits.popleft()
-        self._limits.append((loop.time() + ACK_S_MAX, answer))
+        self._limits.append((self._loop.time() + self._s_max, answer))
         if self._timer is None:
-            self._timer = loop.call_later(ACK_S_MAX, self._expire)
+            self._timer = self._loop.call_later(self._s_max, self._expire)
         return reply, answer
 
     def _expire(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._limits and (self._limits[0][1].done() or self._limits[0][0] <= loop.time()):
+        while self._limits and (self._limits[0][1].done() or self._limits[0][0] <= self._loop.time()):
             _, answer = self._limits.popleft()
             if not answer.done():
                 answer.set_exception(TimeoutError())
-        self._timer = loop.call_at(self._limits[0][0], self._expire) if self._limits else None
+        self._timer = self._loop.call_at(self._limits[0][0], self._expire) if self._limits else None
 
     def forget(self, reply: str) -> None:
         """Nobody waits there any more."""
@@ -144,15 +144,15 @@ class _Acks:
         if answer is not None:
             answer.cancel()
 
-    async def _hear(self, message: Msg) -> None:
-        waiting = self._waiting.get(message.subject)
+    def _hear(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        waiting = self._waiting.get(subject.decode())
         if waiting is None or waiting.done():
             return
-        if not message.data:
+        if not data:
             # No stream takes this subject: its store is being made again.
             waiting.set_result(_Answer(error=_Refused(description="no stream keeps it")))
             return
-        waiting.set_result(self._decoder.decode(message.data))
+        waiting.set_result(self._decoder.decode(data))
 
 
 class _Sent(NamedTuple):
@@ -185,12 +185,38 @@ async def _heeding(answer: Awaitable[T]) -> T:
             raise asyncio.CancelledError
 
 
+AtOnce = Callable[[bytes, bytes, bytes, bytes | None], None]
+"""Hears subject, reply subject, data and headers."""
+
+
 class _Client(Client):
-    """nats-py's client, whose requests heed a cancel; JetStream's calls and acks are such requests."""
+    """nats-py's client, whose requests heed a cancel (JetStream's calls and acks are such requests), and which can hand over what comes
+    on a subscription at once: its own way, over a queue and a task, costs more than all that is done with most messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._at_once: dict[int, AtOnce] = {}
+
+    async def subscribe_at_once(self, subject: str, hear: AtOnce) -> Subscription:
+        """Have `hear` called with each message as it came. It must not take long, nor raise."""
+        subscription = await self.subscribe(subject)
+        self._at_once[subscription._id] = hear
+        return subscription
 
     async def request(self, *arguments: Any, **options: Any) -> Msg:
         """See Client.request."""
         return await _heeding(super().request(*arguments, **options))
+
+    def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
+        super()._remove_sub(sid, max_msgs)
+        self._at_once.pop(sid, None)
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: Any) -> None:
+        hear = self._at_once.get(sid)
+        if hear is None:
+            await super()._process_msg(sid, subject, reply, data, headers)
+        else:
+            hear(subject, reply, data, headers)
 
 
 class NatsBus:
@@ -198,11 +224,12 @@ class NatsBus:
 
     def __init__(
         self,
-        client: Client,
+        client: _Client,
         service: str,
         makes_streams: bool = True,
         replicas: int | None = None,
         pending_msgs_max: int = PENDING_MSGS_MAX,
+        ack_s_max: float = ACK_S_MAX,
     ) -> None:
         self.client = client
         self._makes_streams = makes_streams
@@ -221,7 +248,7 @@ class NatsBus:
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
         self._missed: dict[Subscription, Callable[[], None]] = {}
-        self._acks = _Acks(client)
+        self._acks = _Acks(client, ack_s_max)
 
     def samples(self) -> Iterator[Sample]:
         """What this connection has been through."""
@@ -515,11 +542,8 @@ class NatsBus:
             missed()
 
     def drop(self, subscription: Subscription | None) -> None:
-        """A message of that subscription was thrown away: whoever reads there reads again."""
+        """A message of that subscription was thrown away: whoever hears there is told."""
         self.dropped += 1
-        for reading in self._readings:
-            if reading.reads_from(subscription):
-                reading.miss()
         if subscription in self._missed:
             self._missed[subscription]()
 
@@ -608,18 +632,25 @@ class _Jobs(Generic[B]):
         return None
 
 
-class _Place(NamedTuple):
-    """Where a message stands in its stream and in what its consumer delivered."""
+class _Delivered(NamedTuple):
+    """A message, and where it stands in its stream and in what its consumer delivered."""
 
+    subject: bytes
+    data: bytes
     stream_seq: int
     consumer_seq: int
     at_ms: int
 
     @classmethod
-    def of(cls, message: Msg) -> "_Place":
+    def of(cls, subject: bytes, reply: bytes, data: bytes) -> "_Delivered":
         """From the reply subject: `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`."""
-        tokens = message.reply.split(".")
-        return cls(int(tokens[-4]), int(tokens[-3]), int(tokens[-2]) // 1_000_000)
+        tokens = reply.split(b".")
+        return cls(subject, data, int(tokens[-4]), int(tokens[-3]), int(tokens[-2]) // 1_000_000)
+
+
+def _fields(headers: bytes) -> dict[str, str]:
+    """The headers of one message, behind the line with its status."""
+    return {name: value.strip() for line in headers.decode().splitlines()[1:] for name, colon, value in [line.partition(":")] if colon}
 
 
 class _Subscribed(Generic[B]):
@@ -631,11 +662,12 @@ class _Subscribed(Generic[B]):
 
     def __init__(self, bus: NatsBus, subject: Subject[B], pattern: str, after: int | None) -> None:
         self._bus = bus
+        self._loop = asyncio.get_running_loop()
         self._subject = subject
         self._pattern = pattern
         self._after = after  # None: last values
         self._heartbeat_s = CLUSTER_HEARTBEAT_S if bus.clustered else HEARTBEAT_S
-        self._queue: deque[Msg] = deque()
+        self._queue: deque[_Delivered] = deque()
         self._wake = asyncio.Event()
         self._renew = asyncio.Event()
         self._renew.set()
@@ -657,24 +689,19 @@ class _Subscribed(Generic[B]):
         self._missing = True
         self.renew()
 
-    def reads_from(self, subscription: Subscription | None) -> bool:
-        """Whether that is where this one's messages come from now."""
-        return self._subscription is subscription
-
     async def keep_alive(self) -> None:
         """Make the consumer whenever it is needed, until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
             try:
                 async with asyncio.timeout(self._heartbeat_s):
                     await self._renew.wait()
             except TimeoutError:
-                if loop.time() - self._heard_at < HEARTBEATS_MISSED_MAX * self._heartbeat_s or not self._bus.client.is_connected:
+                if self._loop.time() - self._heard_at < HEARTBEATS_MISSED_MAX * self._heartbeat_s or not self._bus.client.is_connected:
                     continue
             if self._missing:
-                await asyncio.sleep(max(0.0, self._made_at + REREAD_S_MIN - loop.time()))
+                await asyncio.sleep(max(0.0, self._made_at + REREAD_S_MIN - self._loop.time()))
             self._renew.clear()
-            self._made_at = loop.time()
+            self._made_at = self._loop.time()
             try:
                 await self._make()
             except (TimeoutError, NatsError):
@@ -705,12 +732,12 @@ class _Subscribed(Generic[B]):
         client = self._bus.client
         inbox = client.new_inbox()
 
-        async def hear(message: Msg) -> None:
+        def hear(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
             # What an abandoned consumer still delivers is not part of the order.
             if life == self._life:
-                self._hear(message)
+                self._hear(subject, reply, data, headers)
 
-        self._subscription = await client.subscribe(inbox, cb=hear, pending_msgs_limit=self._bus.pending_msgs_max)
+        self._subscription = await client.subscribe_at_once(inbox, hear)
         info = await self._bus._jetstream.add_consumer(
             self._subject.stream,
             ConsumerConfig(
@@ -726,7 +753,7 @@ class _Subscribed(Generic[B]):
                 **start,
             ),
         )
-        self._heard_at = asyncio.get_running_loop().time()
+        self._heard_at = self._loop.time()
         delivered = info.delivered.consumer_seq if info.delivered else 0
         to_come = (info.num_pending or 0) + (delivered or 0)
         if missing:
@@ -739,24 +766,30 @@ class _Subscribed(Generic[B]):
             self._initial_left = to_come
             self._wake.set()
 
-    def _hear(self, message: Msg) -> None:
-        self._heard_at = asyncio.get_running_loop().time()
-        if not message.data and message.headers and "Status" in message.headers:
+    def _hear(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        self._heard_at = self._loop.time()
+        if headers and not data:
+            # Flow control and heartbeats; no body of ours is empty.
+            told = _fields(headers)
             # Flow control is answered when what came before it has been taken: that bounds the queue.
-            reply = message.reply or message.headers.get("Nats-Consumer-Stalled")
-            if reply:
-                self._flow_replies.append(reply)
+            asked = reply.decode() or told.get("Nats-Consumer-Stalled")
+            if asked:
+                self._flow_replies.append(asked)
                 self._wake.set()
-            if int(message.headers.get("Nats-Last-Consumer") or 0) > self._consumer_seq:
+            if int(told.get("Nats-Last-Consumer") or 0) > self._consumer_seq:
                 self.miss()
             return
-        place = _Place.of(message)
-        if place.consumer_seq != self._consumer_seq + 1:
+        message = _Delivered.of(subject, reply, data)
+        if message.consumer_seq != self._consumer_seq + 1:
             self.miss()
             return
-        self._consumer_seq = place.consumer_seq
+        if len(self._queue) >= self._bus.pending_msgs_max:
+            self._bus.dropped += 1
+            self.miss()
+            return
+        self._consumer_seq = message.consumer_seq
         if self._after is not None:
-            self._after = place.stream_seq
+            self._after = message.stream_seq
         self._queue.append(message)
         self._wake.set()
 
@@ -780,12 +813,11 @@ class _Subscribed(Generic[B]):
                 with contextlib.suppress(NatsError):
                     await self._bus.client.publish(self._flow_replies.popleft(), b"")
 
-    async def _heard(self, message: Msg) -> Heard[B] | None:
-        place = _Place.of(message)
+    async def _heard(self, message: _Delivered) -> Heard[B] | None:
         try:
-            return Heard(decode(self._subject.body, message.data), place.stream_seq)
+            return Heard(decode(self._subject.body, message.data), message.stream_seq)
         except Unreadable as error:
-            await self._bus.bury(message.subject, message.data, str(error), place.at_ms)
+            await self._bus.bury(message.subject.decode(), message.data, str(error), message.at_ms)
             return None
 
 
@@ -811,6 +843,7 @@ async def connect(
     makes_streams: bool = True,
     replicas: int | None = None,
     pending_msgs_max: int = PENDING_MSGS_MAX,
+    ack_s_max: float = ACK_S_MAX,
 ) -> AsyncIterator[NatsBus]:
     """A bus as service `name`; waits for the server, and for its streams, as long as it takes.
 
@@ -818,6 +851,7 @@ async def connect(
     `makes_streams`: False for one that only reads what services say.
     `replicas`: on how many nodes of a cluster each stream is kept; None leaves those that are there as they are.
     `pending_msgs_max`: what one reader may leave lying.
+    `ack_s_max`: longest wait for a publish to be on record; beyond it the bus counts as away.
     """
     came_back: set[asyncio.Task[None]] = set()
 
@@ -846,7 +880,7 @@ async def connect(
         # A login in the address is meant: ours would take its place.
         **(read_credential(state / credential) if state and urlsplit(url).username is None else {}),
     )
-    bus = NatsBus(client, name, makes_streams, replicas, pending_msgs_max)
+    bus = NatsBus(client, name, makes_streams, replicas, pending_msgs_max, ack_s_max)
     try:
         await bus.listen()
         told = ""

@@ -13,7 +13,7 @@ from tocsin.hook_ingest.account import Account
 from tocsin.hook_ingest.app import Front, rest_of
 from tocsin.hook_ingest.credentials import read_credentials
 from tocsin.hook_ingest.idle import IdleHooks, Parking
-from tocsin.hook_ingest.publisher import Publisher
+from tocsin.hook_ingest.publisher import SAY_S_MAX, Publisher
 from tocsin.hook_ingest.service import HookIngest
 from tocsin.hook_ingest.settings import IngestSettings
 from tocsin.runtime import instance
@@ -109,6 +109,7 @@ async def main() -> None:
             state=settings.state,
             makes_streams=settings.makes_streams,
             replicas=settings.nats_replicas,
+            ack_s_max=SAY_S_MAX,
         ) as bus,
     ):
         meter.add(bus.samples)

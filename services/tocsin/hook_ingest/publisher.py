@@ -70,11 +70,7 @@ class Publisher:
             task.result()
 
     async def _say(self, body: HookReported) -> None:
-        try:
-            async with asyncio.timeout(SAY_S_MAX):
-                await self._bus.say(HOOK_REPORTED, body, msg_id=body.id)
-        except TimeoutError as error:
-            raise Unavailable("no ack in time") from error
+        await self._bus.say(HOOK_REPORTED, body, msg_id=body.id)
 
     async def _until_acked(self, body: HookReported) -> None:
         last_ms = self._clock.awake_ms() + RETRY_MS_MAX
