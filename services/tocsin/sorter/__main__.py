@@ -7,6 +7,7 @@ from tocsin.contract.ids import WorkspaceId
 from tocsin.contract.metrics import STORE_CONNECTIONS
 from tocsin.contract.tally import Tally
 from tocsin.runtime.clock import SystemClock
+from tocsin.runtime.memory import keep_freed
 from tocsin.runtime.metrics import metered
 from tocsin.runtime.run import run
 from tocsin.sorter import service
@@ -23,6 +24,7 @@ def new_birth() -> str:
 async def main() -> None:
     """Be the sorter of one workspace until cancelled."""
     settings = SorterSettings()
+    keep_freed()
     links = Tally(STORE_CONNECTIONS)
     async with (
         metered("sorter", settings) as meter,
