@@ -43,11 +43,15 @@ async def stored(store: redis.Redis, pane: str = "p1") -> Pane | None:
     return msgspec.json.decode(value, type=Pane) if value else None
 
 
-async def test_a_hook_becomes_a_status_that_is_stored_before_it_is_said(bus, store, status_store):
+async def test_a_hook_becomes_a_status_that_is_said_and_stored(bus, store, status_store):
     await say(bus, Kind.PROMPTED, 1)
     status = await shown(bus, "the pane works", state=State.WORKING)
     assert (status.evidence, status.agent, status.session, status.turn) == (Evidence.OBSERVED, "claude", "s1", 1)
-    assert (await stored(store)).state is State.WORKING
+    async for _ in Deadline(10, "it is stored"):
+        pane = await stored(store)
+        if pane is not None:
+            break
+    assert pane.state is State.WORKING
 
 
 async def test_after_a_kill_the_next_one_goes_on_where_the_log_was_left_and_applies_nothing_twice(bus, store, status_store):

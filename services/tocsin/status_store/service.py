@@ -19,10 +19,16 @@ from tocsin.status_store.core.binding import Place
 from tocsin.status_store.core.board import Board, earlier
 from tocsin.status_store.core.pane import Moment, Pane, change, state_of, status
 from tocsin.status_store.store import GAP_MS, PaneStore, Position
-from tocsin.store.fenced import RENEW_S, Fenced, Lease, Wiped
+from tocsin.store.fenced import LEASE_MS, RENEW_S, Fenced, Lease, Wiped
 
 INBOX_MAX = 8
 """Batches that wait to be decided; beyond it the bus holds the rest."""
+
+SURE_MS = LEASE_MS - 1_000
+"""So long after it asked for its lease a holder takes for granted that it has it."""
+
+CATCH_UP_MS = 2_000
+"""How long a new holder reads on in the log before it says what it knows: events that have expired never come."""
 
 RETRY_S = 0.2
 FORGET_EVERY_S = 60.0
@@ -59,10 +65,11 @@ class StatusStore:
         while True:
             try:
                 heard_ms = await self._store.heard_ms()
-                lease = await self._store.take(uuid4().hex, self._clock.now_ms())
+                asked = moment(self._clock)
+                lease = await self._store.take(uuid4().hex, asked.at_ms)
                 if lease is not None:
                     log("lease.taken", fence=lease.fence)
-                    async with Term(self._bus, self._store, self._clock, lease, heard_ms) as term, self._shown(term):
+                    async with Term(self._bus, self._store, self._clock, lease, asked, heard_ms) as term, self._shown(term):
                         await term.serve()
             except Fenced:
                 log("lease.lost", "warning")
@@ -86,17 +93,21 @@ class StatusStore:
 class Term:
     """One holder's time: from taking the lease to losing it."""
 
-    def __init__(self, bus: Bus, store: PaneStore, clock: Clock, lease: Lease, heard_ms: int | None) -> None:
+    def __init__(self, bus: Bus, store: PaneStore, clock: Clock, lease: Lease, leased: Moment, heard_ms: int | None) -> None:
         self._bus = bus
         self._store = store
         self._clock = clock
         self._lease = lease
+        self._leased = leased  # when it was asked for
         self._heard_ms = heard_ms
         self.board = Board()
         self._position = Position("", 0)
         self._inbox: asyncio.Queue[Input] = asyncio.Queue(INBOX_MAX)
         self._refill = False
         self._births: dict[str, str] = {}
+        self._log_end = 0  # of the log, when this term began
+        self._behind = False  # what is known is older than that, and is not said
+        self._catch_up_until = 0
         self._memory_end = 0  # what the log has told up to here is a memory, unless it is quite fresh
         self._loaded_ms = 0
         self._returns = bus.returns
@@ -109,7 +120,7 @@ class Term:
             await self._store.release(self._lease)
 
     def _now(self) -> Moment:
-        return Moment(at_ms=self._clock.now_ms(), awake_ms=self._clock.awake_ms())
+        return moment(self._clock)
 
     async def serve(self) -> None:
         """Hear and decide until cancelled. Raises Fenced when another has taken over."""
@@ -130,6 +141,7 @@ class Term:
         self._loaded_ms = now.at_ms
         loaded = await self._store.load(self._heard_ms, now)
         log_birth = await self._bus.birth(HOOK_REPORTED)
+        self._log_end = await self._bus.end(HOOK_REPORTED)
         is_same_log = loaded.position.log == log_birth
         # A new log counts from one again: sequences of the old one say nothing about it.
         self.board = Board(loaded.panes if is_same_log else [change(pane, seq=0) for pane in loaded.panes])
@@ -138,15 +150,19 @@ class Term:
             self.board.restore()
         elif loaded.gap:
             # The store is empty: the log tells what was, and nothing tells what has become of it since.
-            self._memory_end = await self._bus.end(HOOK_REPORTED)
+            self._memory_end = self._log_end
         log("panes.loaded", panes=len(loaded.panes), position=self._position.seq, gap=loaded.gap, same_log=is_same_log)
-        await self._say_all_again()
+        self._behind = self._position.seq < self._log_end
+        self._catch_up_until = now.awake_ms + CATCH_UP_MS
+        if not self._behind:
+            await self._say_all_again()
 
     async def _keep_lease(self) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
+            asked = self._now()
             try:
-                lease = await self._store.take(uuid4().hex, self._clock.now_ms())
+                lease = await self._store.take(uuid4().hex, asked.at_ms)
             except Unavailable as error:
                 log("store.unavailable", "warning", reason=str(error))
                 continue
@@ -156,7 +172,7 @@ class Term:
                 log("store.wiped", "warning", birth=lease.birth)
                 self._refill = True
                 await self._wake()
-            self._lease = lease
+            self._lease, self._leased = lease, asked
             if self._bus.returns != self._returns:
                 await self._wake()
 
@@ -177,14 +193,15 @@ class Term:
                 for place in self.board.forgettable(now.at_ms):
                     self.board.forget(place)
             changed, dropped = self.board.take_changes()
-            await self._write(changed, dropped)
-            await self._say(changed, dropped)
+            await self._record(changed, dropped)
+            if self._behind and (self._position.seq >= self._log_end or now.awake_ms >= self._catch_up_until):
+                await self._say_all_again()
             if self._bus.returns != self._returns:
                 await self._say_what_was_lost()
 
     async def _take(self) -> list[Input]:
         """All that is there; waits for something, or until a limit passes."""
-        due_ms = self.board.due_ms()
+        due_ms = self._catch_up_until if self._behind else self.board.due_ms()
         wait_s = FORGET_EVERY_S if due_ms is None else max(0.0, (due_ms - self._clock.awake_ms()) / 1000)
         try:
             async with asyncio.timeout(min(wait_s, FORGET_EVERY_S)):
@@ -217,6 +234,30 @@ class Term:
             self._memory_end = 0
             self.board.restore(self._loaded_ms - GAP_MS)
 
+    async def _record(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
+        """Store and say what was decided: at the same time, because neither needs the other, as long as nobody else can have
+        the lease. Who may have lost it asks first, by storing. Raises Fenced.
+
+        What was said and not stored is decided again from the log by whoever comes next, before that one says anything.
+        """
+        if self._behind or not self._is_surely_ours():
+            await self._write(changed, dropped)
+            await self._say(() if self._behind else changed, dropped)
+            return
+        # Said first: somebody waits for that.
+        both = [asyncio.create_task(one(changed, dropped)) for one in (self._say, self._write)]
+        try:
+            await asyncio.gather(*both)
+        finally:
+            for task in both:
+                task.cancel()
+
+    def _is_surely_ours(self) -> bool:
+        """Whether the lease cannot have run out. On both clocks: one stands still while the machine sleeps, one may be set."""
+        now = self._now()
+        passed_ms = max(now.at_ms - self._leased.at_ms, now.awake_ms - self._leased.awake_ms)
+        return 0 <= passed_ms < SURE_MS and not self._refill
+
     async def _write(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
         """Store until it is stored: what was decided is never dropped. Raises Fenced."""
         while True:
@@ -234,10 +275,11 @@ class Term:
     async def _take_wiped(self) -> None:
         log("store.wiped", "warning")
         with contextlib.suppress(Unavailable):
-            lease = await self._store.take(uuid4().hex, self._clock.now_ms())
+            asked = self._now()
+            lease = await self._store.take(uuid4().hex, asked.at_ms)
             if lease is None:
                 raise Fenced("another holds the lease")
-            self._lease = lease
+            self._lease, self._leased = lease, asked
         self._refill = True
 
     async def _say(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
@@ -265,9 +307,15 @@ class Term:
             self._returns = returns
 
     async def _say_all_again(self) -> None:
+        self._behind = False
         self._births[PANE_STATUS.name] = await self._bus.birth(PANE_STATUS)
         self.board.take_changes()
         await self._say(list(self.board.panes.values()), ())
+
+
+def moment(clock: Clock) -> Moment:
+    """Now, on both clocks."""
+    return Moment(at_ms=clock.now_ms(), awake_ms=clock.awake_ms())
 
 
 def over(place: Place, now_ms: int) -> PaneStatus:
