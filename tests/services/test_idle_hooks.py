@@ -70,7 +70,10 @@ class AnsweringBus:
         self.heard.append("asked")
         self.questions.append(body)
         if self.hangs:
-            await asyncio.Event().wait()
+            try:
+                await asyncio.wait_for(asyncio.Event().wait(), timeout_s)
+            except TimeoutError as error:
+                raise Unavailable("nobody answers in time") from error
         return self.answer(body)
 
 

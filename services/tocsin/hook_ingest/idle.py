@@ -78,12 +78,7 @@ class IdleHooks:
         question = IdleQuestion(
             host=host, pane=pane, agent=agent.name, session=session, stop_hook_active=goes_on, at_ms=at_ms, parked=parked
         )
-        limit_s = CLAIM_S_MAX if parked else IDLE_S_MAX
-        try:
-            async with asyncio.timeout(limit_s):
-                answer = await self._bus.ask(MAIL_IDLE, question, timeout_s=limit_s)
-        except TimeoutError as error:
-            raise Unavailable("mailbox does not answer in time") from error
+        answer = await self._bus.ask(MAIL_IDLE, question, timeout_s=CLAIM_S_MAX if parked else IDLE_S_MAX)
         return answer.pointer if isinstance(answer, IdleAnswer) else None
 
 

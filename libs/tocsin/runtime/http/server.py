@@ -33,6 +33,13 @@ class CannotStart(Exception):
     """The service cannot be what it is asked to be; the text says what to change."""
 
 
+class _Nowhere(list[tuple[bytes, bytes]]):
+    """Where trailers go, which nobody reads and which have no limit."""
+
+    def append(self, _: tuple[bytes, bytes]) -> None:
+        """Drop it."""
+
+
 class LimitedHttp(HttpToolsProtocol):
     """uvicorn's HTTP with limits where it has none: the head's size and time, trailers, connections, bodies that nobody reads."""
 
@@ -78,17 +85,13 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; drop trailers, which nobody reads and which have no limit."""
-        if self._in_head:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         """The head is there."""
         self._in_head = False
         self._head_bytes = 0
         self._stop_waiting()
         super().on_headers_complete()
+        self.headers = _Nowhere()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP request, and have it counted."""
