@@ -92,15 +92,14 @@ class Order:
     """What was said of every pane and worktree: were statuses in their order, and is the list the one that a full sort makes?"""
 
     def __init__(self) -> None:
-        self.statuses: defaultdict[str, list[PaneStatus]] = defaultdict(list)
+        self.said: list[bytes] = []  # read at the end: reading them at once would take its time from what is measured
         self.known: dict[str, WorktreeKnown] = {}
 
     async def listen(self, bus: NatsBus) -> None:
         """Keep them from here on."""
 
         async def hear_status(message: Any) -> None:
-            status = decode(PaneStatus, message.data)
-            self.statuses[status.pane].append(status)
+            self.said.append(message.data)
 
         async def hear_worktree(message: Any) -> None:
             known = decode(WorktreeKnown, message.data)
@@ -109,9 +108,17 @@ class Order:
         await bus.client.subscribe(PANE_STATUS.all, cb=hear_status)
         await bus.client.subscribe(WORKTREE_KNOWN.all, cb=hear_worktree)
 
+    def statuses(self) -> list[list[PaneStatus]]:
+        """Those of each pane, in the order in which they were said."""
+        found: defaultdict[str, list[PaneStatus]] = defaultdict(list)
+        for data in self.said:
+            status = decode(PaneStatus, data)
+            found[status.pane].append(status)
+        return list(found.values())
+
     def backwards(self) -> int:
         """Statuses that were said behind a newer one of their pane."""
-        seqs = [[status.seq for status in some] for some in self.statuses.values()]
+        seqs = [[status.seq for status in some] for some in self.statuses()]
         return sum(later < earlier for some in seqs for earlier, later in itertools.pairwise(some))
 
     def displaced(self, listed: WorktreesSorted) -> int:
@@ -119,7 +126,7 @@ class Order:
         board = Board("default", NOW_MS)
         for known in self.known.values():
             board.hear_worktree(known, listed.at_ms, listed.at_ms)
-        for some in self.statuses.values():
+        for some in self.statuses():
             board.hear_status(some[-1], listed.at_ms, listed.at_ms)
         board.refresh(listed.at_ms, listed.at_ms)
         index = board._index
