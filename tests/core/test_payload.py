@@ -326,6 +326,11 @@ def test_another_body_time_or_event_is_another_message(change, envelope):
     assert reported(sent_ms=NOW_MS).id != reported(STOP | change, **envelope).id
 
 
+def test_equal_bodies_of_one_moment_in_two_panes_are_two_messages():
+    said = {"event": "asked", "session": "s1"}
+    assert reported(said, "generic", sent_ms=NOW_MS, tocsin_pane="p1").id != reported(said, "generic", sent_ms=NOW_MS, tocsin_pane="p2").id
+
+
 def test_two_equal_bodies_of_a_sender_without_a_clock_are_two_messages():
     assert reported(at_ms=NOW_MS).id != reported(at_ms=NOW_MS + 1).id
 

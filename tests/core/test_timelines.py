@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from support import DATA
 from tocsin.cli.playback import Playback
 from tocsin.cli.recordings import START_MS, read
+from tocsin.contract.messages import HookReported
 
 TIMELINES = sorted((DATA / "timelines").glob("*.json"))
 SLACK_S = 0.01
@@ -24,15 +26,21 @@ class Seen:
     interrupted: bool
 
 
-def replayed(recording: Path, until_s: float) -> dict[str, list[Seen]]:
-    """What is shown of each pane, by the number of its terminal; a pane counts as idle before its first line."""
+def replayed(recording: Path, until_s: float, grain_ms: int = 1) -> dict[str, list[Seen]]:
+    """What is shown of each pane, by the number of its terminal; a pane counts as idle before its first line.
+
+    `grain_ms`: what the stamps of the hooks' clock are multiples of.
+    """
     recorded, _ = read(recording)
     playback = Playback(START_MS)
     for one in recorded:
         if one.at_ms > START_MS + until_s * 1000:
             break
         playback.until(one.at_ms)
-        playback.play(one.body)
+        body = one.body
+        if isinstance(body, HookReported) and body.sent_ms is not None:
+            body = msgspec.structs.replace(body, sent_ms=body.sent_ms - body.sent_ms % grain_ms)
+        playback.play(body)
     playback.until(START_MS + round(until_s * 1000))
     panes: dict[str, list[Seen]] = {}
     for change in playback.changes:
@@ -89,6 +97,14 @@ def test_a_recording_shows_what_was_on_its_screen(file: Path) -> None:
         if not allowed(final, seen[-1]):
             problems.append(f"{name}: ends as {seen[-1]}, should be {final}")
     assert not problems, "\n".join([timeline["what"], *problems])
+
+
+@pytest.mark.parametrize("file", TIMELINES, ids=lambda file: file.stem)
+def test_stamps_in_hundredths_of_a_second_show_what_finer_ones_show(file: Path) -> None:
+    # Some hook commands have no finer clock: several events of a session may then have one stamp.
+    timeline = json.loads(file.read_text())
+    recording = DATA / "captures" / timeline["recording"]
+    assert replayed(recording, timeline["until"], grain_ms=10) == replayed(recording, timeline["until"])
 
 
 def test_every_recording_has_a_timeline() -> None:

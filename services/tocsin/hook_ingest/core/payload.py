@@ -76,7 +76,7 @@ def report(
     known["cwd"] = (folder or meaning.cwd) if agent.hooks_run_in_cwd else meaning.cwd
     known["excerpt"] = _excerpt(meaning, payload.fields) if show_text else None
     return HookReported(
-        id=_message_id(agent, meaning, payload, envelope, at_ms),
+        id=_message_id(agent, source, meaning, payload, envelope, at_ms),
         host=envelope.host,
         source=source,
         agent=agent.name,
@@ -126,10 +126,11 @@ def _happened_ms(envelope: Envelope, at_ms: int) -> int:
     return max(0, at_ms - age_ms)
 
 
-def _message_id(agent: Agent, meaning: Translated, payload: Payload, envelope: Envelope, at_ms: int) -> str:
+def _message_id(agent: Agent, source: SourceId, meaning: Translated, payload: Payload, envelope: Envelope, at_ms: int) -> str:
     # Where the sender has no clock, equal bodies are two events: losing one is worse than counting one twice.
     sent = f"sent {envelope.sent_ms}" if envelope.sent_ms is not None else f"at {at_ms}"
-    return digest(envelope.host, agent.name, meaning.event, payload.digest, sent)
+    # A program may say the same words in two panes at once, and many senders' clocks have a grain of 10 ms.
+    return digest(envelope.host, agent.name, source, meaning.event, payload.digest, sent)
 
 
 def _excerpt(meaning: Translated, payload: Mapping[str, Any]) -> str | None:

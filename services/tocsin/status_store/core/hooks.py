@@ -357,7 +357,7 @@ def _tool_started(pane: Pane, event: HookReported, moment: Moment) -> Pane:
         if prompt.call is None and prompt.tool is not None and stamp <= prompt.stamp and _speaks_of(event, prompt):
             pane = _change_prompt(pane, prompt, call=event.call)
     if AGENTS[event.agent].starts_after_grant:
-        pane = close_prompts(pane, lambda prompt: prompt.stamp < stamp and _speaks_of(event, prompt))
+        pane = close_prompts(pane, lambda prompt: prompt.stamp <= stamp and _speaks_of(event, prompt))
     if event.child:
         return pane
     if pane.lead is not Lead.WORKING and (stamp > pane.turn_ended or pane.ended_by_inference):
