@@ -17,11 +17,14 @@ import pytest
 from hook_builders import RUNTIMES, SHELLS, Hook, a_hook
 from support import DATA, Deadline
 from tocsin.agents.install.endpoint import Endpoint, read_endpoint, write_endpoint
+from tocsin.agents.install.hook_clock import NAME as CLOCK
 from tocsin.agents.install.machine import HookCommand, Machine, packaged
 from tocsin.agents.install.opencode import OPENCODE
 from tocsin.agents.install.pi import PI
 from tocsin.agents.registry import AGENTS
 from tocsin.agents.spool import HEADERS, LOST, Spooled, parse_spooled
+from tocsin.pane_host.boot_clock import BootClock
+from tocsin.runtime.clock import SystemClock
 
 CREDENTIAL = "the-credential"
 
@@ -241,6 +244,73 @@ def test_the_stamp_is_the_time_in_milliseconds_or_none(told_where, server):
     after_ms = time.time_ns() // 1_000_000
     sent = server.requests[0].headers.get("X-Tocsin-Sent")
     assert sent is None or before_ms <= int(sent) <= after_ms
+
+
+def test_the_stamp_of_the_clock_that_pane_host_keeps_is_the_time_in_hundredths_of_a_second(told_where, server):
+    # Where the kernel does not tell, and in a shell that has a clock of its own, this is the test above.
+    BootClock(told_where.state, SystemClock()).keep()
+    before_ms = time.time_ns() // 1_000_000
+    told_where.run()
+    after_ms = time.time_ns() // 1_000_000
+    assert before_ms - 25 <= int(server.requests[0].headers["X-Tocsin-Sent"]) <= after_ms
+
+
+BOOT = "2be27013-fd94-444d-8b5a-05d42c6b0a4c"
+BEGAN = f"{BOOT} 1796000000000\n"
+UPTIME = "12345.67 999.00\n"
+
+# The clock's file, what the kernel shows as its boot and the time since, and the stamp; None: date was asked.
+CLOCKS = [
+    (BEGAN, BOOT, UPTIME, "1796012345670", "when the boot began, and the time since"),
+    (BEGAN, BOOT, "7.08 1.00\n", "1796000007080", "08 is no octal number"),
+    (BEGAN, BOOT, "0.09 0.00\n", "1796000000090", "in the first second"),
+    (BEGAN, BOOT, "123456789.99 0.00\n", "1919456789990", "after four years"),
+    (None, BOOT, UPTIME, None, "nobody keeps a clock"),
+    (BEGAN, "another", UPTIME, None, "it is of an earlier boot"),
+    (BEGAN, None, UPTIME, None, "the kernel does not name its boots"),
+    (BEGAN, BOOT, None, None, "the kernel does not tell the time since"),
+    ("", BOOT, UPTIME, None, "an empty file"),
+    (f"{BOOT}\n", BOOT, UPTIME, None, "half a line"),
+    (BEGAN[:-1], BOOT, UPTIME, None, "a line without its end"),
+    (f"{BOOT} 999999999999\n", BOOT, UPTIME, None, "a digit less"),
+    (f"{BOOT} 179600000000x\n", BOOT, UPTIME, None, "no number"),
+    (f"{BOOT} 0796000000000\n", BOOT, UPTIME, None, "an octal number"),
+    (f"{BOOT} -796000000000\n", BOOT, UPTIME, None, "before 1970"),
+    (f"{BOOT} 1796000000000 7\n", BOOT, UPTIME, None, "more than was agreed"),
+    (f"{BOOT} $(date)+1234567\n", BOOT, UPTIME, None, "a command"),
+    (BEGAN, BOOT, "\n", None, "nothing"),
+    (BEGAN, BOOT, "12345 999\n", None, "whole seconds"),
+    (BEGAN, BOOT, "12345.6 999\n", None, "tenths"),
+    (BEGAN, BOOT, ".67 999\n", None, "no seconds"),
+    (BEGAN, BOOT, "08.67 999\n", None, "seconds in octal"),
+    (BEGAN, BOOT, "-5.00 999\n", None, "before the boot"),
+    (BEGAN, BOOT, "a[b].67 999\n", None, "an expression"),
+]
+
+
+@pytest.mark.parametrize(("clock", "boot", "uptime", "sent", "why"), CLOCKS, ids=[why for *_, why in CLOCKS])
+def test_a_shell_without_a_clock_of_its_own_starts_no_process_for_the_time(told_where, server, tmp_path, clock, boot, uptime, sent, why):
+    kernel, spy = tmp_path / "proc", tmp_path / "bin"
+    for file, text in (
+        (told_where.state / CLOCK, clock),
+        (kernel / "sys/kernel/random/boot_id", boot and f"{boot}\n"),
+        (kernel / "uptime", uptime),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            file.write_text(text)
+    spy.mkdir()
+    (spy / "date").write_text(f'#!/bin/sh\n: >"{tmp_path}/asked"\necho 1796008554851\n')
+    (spy / "date").chmod(0o755)
+    # The shells that do have one are to be old, and the kernel is to be this one.
+    text = told_where.program.read_text().replace("EPOCHREALTIME", "NO_SUCH_CLOCK").replace("/proc/", f"{kernel}/")
+    told_where.program.write_text(text)
+    told_where.run(env={"PATH": f"{spy}:{os.environ['PATH']}"})
+    counted = subprocess.run([*told_where.shell, "-c", "echo $((1796000000000 + 0))"], capture_output=True, check=True).stdout
+    if counted != b"1796000000000\n":
+        sent = None  # mksh counts in 32 bits, and has a clock of its own
+    assert server.requests[0].headers["X-Tocsin-Sent"] == (sent or "1796008554851"), why
+    assert (tmp_path / "asked").exists() == (sent is None), why
 
 
 def test_without_milliseconds_in_date_the_arrival_decides(told_where, server, tmp_path):
@@ -592,5 +662,5 @@ def test_the_installed_file_is_the_packaged_one(tmp_path):
     command = HookCommand(tmp_path)
     command.write()
     assert command.path.read_text() == packaged("hook")
-    assert (command.path.stat().st_mode & 0o777, command.version()) == (0o755, 2)
+    assert (command.path.stat().st_mode & 0o777, command.version()) == (0o755, 3)
     assert OPENCODE.file(Machine(tmp_path)) == tmp_path / ".config/opencode/plugin/tocsin.js"

@@ -677,7 +677,7 @@ def test_status_tells_what_is_wanting(tmp_path, capsys, monkeypatch):
     assert status()[0] == 1
     main(["hooks", "install", "claude", "--home", str(tmp_path)])
     code, told = status()
-    assert (code, told["hook"]["version"], told["hook"]["current"], told["endpoint"]["url"]) == (1, 2, True, None)
+    assert (code, told["hook"]["version"], told["hook"]["current"], told["endpoint"]["url"]) == (1, 3, True, None)
     write_endpoint(state, "http://127.0.0.1:1", "c", "h")
     code, told = status()
     assert (code, told["endpoint"]["url"], told["endpoint"]["answers"]) == (1, "http://127.0.0.1:1", False)

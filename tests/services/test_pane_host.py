@@ -16,6 +16,7 @@ from builders import a_status
 from support import Deadline, running
 from tmux_server import an_agent, the_tmux, title
 from tocsin.agents.install.endpoint import write_endpoint
+from tocsin.agents.install.hook_clock import read_hook_clock
 from tocsin.bus.bus import Unavailable
 from tocsin.contract.ids import worktree_id
 from tocsin.contract.messages import MarkKind, PaneSeen, State, TurnSeen
@@ -486,6 +487,26 @@ async def test_spooled_events_wait_for_ingest_and_are_delivered_soon_after_it_is
                 if not list(folder.glob("*.hook")):
                     break
     assert taken == [b'POST /hook/claude HTTP/1.1 {"n":1}\n']
+
+
+async def test_hook_commands_are_told_when_the_boot_began_and_again_when_the_clock_was_set(bus, server, state, tmp_path, monkeypatch):
+    monkeypatch.setattr(service, "SIGHT_EVERY_S", 0.05)
+    kernel = tmp_path / "proc"
+    (kernel / "sys/kernel/random").mkdir(parents=True)
+    (kernel / "sys/kernel/random/boot_id").write_text("b007\n")
+
+    async def began_ms(uptime: str) -> int:
+        (kernel / "uptime").write_text(uptime)
+        near_ms = SystemClock().now_ms() - float(uptime.split()[0]) * 1000
+        async for _ in Deadline(5, "the clock is right"):
+            clock = read_hook_clock(state)
+            if clock and abs(clock.began_ms - near_ms) < 5_000:
+                return clock.began_ms
+        raise AssertionError
+
+    async with at_work(bus, state) as host:
+        host.boot_clock.proc = kernel
+        assert await began_ms("100.00 1.00\n") - await began_ms("3700.00 1.00\n") > 3_590_000
 
 
 async def test_a_state_folder_without_a_pane_host_says_so(state):

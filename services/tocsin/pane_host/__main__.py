@@ -9,6 +9,7 @@ from tocsin.bus.bus import Bus
 from tocsin.bus.nats_bus import connect
 from tocsin.contract.ids import HostId, WorkspaceId
 from tocsin.contract.subjects import PANE_SEEN, PANE_TITLED, WORKTREE_KNOWN
+from tocsin.pane_host.boot_clock import BootClock
 from tocsin.pane_host.core.facts import Speaker
 from tocsin.pane_host.git import Git
 from tocsin.pane_host.glances import Glances
@@ -78,6 +79,7 @@ def build(bus: Bus, settings: PaneHostSettings, state: Path, home: Path, skew: S
         worktrees=Worktrees(git, clock, speaker.host, speaker.workspace, home),
         known_worktrees=known_worktrees,
         spool=Spool(state, clock),
+        boot_clock=BootClock(state, clock),
         glances=Glances(bus, clock, speaker.workspace, state),
         notices=Notices(bus, speaker.workspace, desktop=settings.notify_desktop, command=settings.notify_command),
         configured=settings.listed(settings.repositories),

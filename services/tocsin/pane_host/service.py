@@ -16,6 +16,7 @@ from tocsin.contract.messages import PaneStatus, State, WorktreeKnown
 from tocsin.contract.subjects import PANE_SEEN, PANE_STATUS, WORKTREE_KNOWN
 from tocsin.contract.tally import Sample
 from tocsin.pane_host import sight
+from tocsin.pane_host.boot_clock import BootClock
 from tocsin.pane_host.core.checkouts import removed
 from tocsin.pane_host.core.facts import Speaker
 from tocsin.pane_host.core.follow import Wanted, wanted
@@ -76,6 +77,7 @@ class PaneHost:
     worktrees: Worktrees
     known_worktrees: Family[WorktreeKnown]
     spool: Spool
+    boot_clock: BootClock
     glances: Glances
     notices: Notices
     configured: tuple[str, ...] = ()
@@ -264,9 +266,10 @@ class PaneHost:
     # ------------------------------------------------------------ telling what is seen
 
     async def _tell_sight(self) -> None:
-        """Leave word of what can be seen, when it changes and every half minute."""
+        """Leave word of what can be seen, when it changes and every half minute; and of the clock, for hook commands."""
         before: sight.Sight | None = None
         while True:
+            await asyncio.to_thread(self.boot_clock.keep)
             now = await asyncio.to_thread(self.sight)
             if before is None or now.blind != before.blind:
                 log("sight.changed", "warning" if now.blind else "info", blind=list(now.blind))
