@@ -51,7 +51,7 @@ BENCH = {
 }  # fmt: skip
 INSTALLED = {
     "hooks": {"hook-to-list", "hook-answer", "events", "cpu-per-event"},
-    "calls": {"hook-command", "ls", "up"},
+    "calls": {"hook-command", "hook-command-end", "ls", "up"},
     "idle": {"idle-memory", "idle-memory-one-process", "idle-cpu", "idle-cpu-one-process"},
 }
 

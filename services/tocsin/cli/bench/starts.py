@@ -15,6 +15,14 @@ EACH, WARM_UP = 10, 4
 AGENTS = 20
 """Agents in the list that `ls` shows."""
 
+TOOL_ENDED = {
+    "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "ls"},
+    "tool_response": {"stdout": "README.md", "stderr": "", "interrupted": False},
+}  # fmt: skip
+"""What an agent tells most often."""
+
+TURN_ENDED = {"hook_event_name": "Stop", "background_tasks": []}
+
 FOUND_BESIDE = Path(sys.executable).with_name("tocsin")
 
 
@@ -66,20 +74,24 @@ async def measure_commands(own: Own, effort: Effort) -> list[Row]:
     """Commands against an instance that is up."""
     hook = own.hook_command()
 
-    def payload(agent: int) -> bytes:
-        told = {"session_id": f"s{agent}", "cwd": str(own.folder), "hook_event_name": "Stop", "background_tasks": []}
-        return json.dumps(told).encode()
+    def told(agent: int, **event: object) -> Take:
+        payload = {"session_id": f"s{agent}", "cwd": str(own.folder), **event}
+        return command(hook, own.environment | {"TOCSIN_PANE": f"p{agent}"}, json.dumps(payload).encode())
 
     for agent in range(effort.of(AGENTS)):
-        await command(hook, own.environment | {"TOCSIN_PANE": f"p{agent}"}, payload(agent))()
+        await told(agent, **TURN_ENDED)()
     cases = {
-        "hook": command(hook, own.environment | {"TOCSIN_PANE": "p1"}, payload(1)),
+        "hook": told(1, **TOOL_ENDED),
+        "end": told(1, **TURN_ENDED),
         "sh": command(("sh", "-c", ":"), own.environment),
         "ls": command(tocsin("ls"), own.environment),
         "python": command((sys.executable, "-c", "import asyncio"), own.environment),
     }
     found = await in_turn(cases, effort.of(EACH), effort.of(WARM_UP), effort.rounds)
     return [
-        Row("hook-command", "installed hook command, wall", found["hook"], "sh -c :", found["sh"], 12, 5, unit=Unit.MS),
+        Row("hook-command", "installed hook command, at a tool call, wall", found["hook"], "sh -c :", found["sh"], 12, 5, unit=Unit.MS),
+        Row(
+            "hook-command-end", "the same at the end of a turn, with its look for mail", found["end"], "sh -c :", found["sh"], unit=Unit.MS
+        ),
         Row("ls", "tocsin ls, cold start, wall", found["ls"], "python -c 'import asyncio'", found["python"], 4, 3, unit=Unit.MS),
     ]
