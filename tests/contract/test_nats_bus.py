@@ -228,6 +228,27 @@ async def test_a_request_is_answered_by_one_of_those_who_serve_or_refused(bus):
     assert (type(refused), refused.code) == (Refused, "run_closed")
 
 
+async def test_what_was_asked_over_a_connection_that_is_lost_is_unavailable_and_not_waited_for(nats_server):
+    asked = asyncio.Event()
+
+    async def handle(command: RunCommand) -> Receipt:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with (
+        connect(nats_server.url, name="served") as other,
+        connect(nats_server.url, name="asking") as bus,
+        other.serve(RUN_CMD, handle, name="dispatcher"),
+    ):
+        answer = asyncio.create_task(bus.ask(RUN_CMD, a_run_command(PauseRun(), request="q"), timeout_s=3600))
+        await asyncio.wait_for(asked.wait(), 10)
+        nats_server.end(signal.SIGKILL)
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(answer, 30)
+        nats_server.start()
+
+
 async def test_a_request_that_nobody_serves_is_unavailable(bus):
     with pytest.raises(Unavailable):
         await bus.ask(RUN_CMD, a_run_command(PauseRun()), timeout_s=1)

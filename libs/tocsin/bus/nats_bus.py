@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import time
 from collections import deque
@@ -14,7 +13,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -23,7 +21,9 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError, NotFoundError
 
+from tocsin.bus.answers import Answers, Lost, Waiting
 from tocsin.bus.bus import Heard, Last
+from tocsin.bus.client import Client, fields, times_told_to_stop
 from tocsin.bus.streams import all_streams
 from tocsin.contract.faults import Overtaken, Unavailable
 from tocsin.contract.messages import Body, Dead
@@ -102,57 +102,7 @@ class _Answer(msgspec.Struct):
     error: _Refused | None = None
 
 
-class _Acks:
-    """One inbox for the answers to all publishes. (nats-py's `publish_async` never settles a refused one.)"""
-
-    def __init__(self, client: "_Client", s_max: float) -> None:
-        self._s_max = s_max
-        self._loop = asyncio.get_running_loop()  # asking for it costs a system call (Python 3.11)
-        self._inbox = client.new_inbox()
-        self._waiting: dict[str, asyncio.Future[_Answer]] = {}
-        self._numbers = itertools.count()
-        self._decoder = msgspec.json.Decoder(_Answer)
-        # A timer for each publish cost more than its encoding. All may wait equally long, so one timer, for the oldest, serves all.
-        self._limits: deque[tuple[float, asyncio.Future[_Answer]]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def listen(self, client: "_Client") -> None:
-        """Hear the answers; once per connection object, reconnects included."""
-        await client.subscribe_at_once(f"{self._inbox}.*", self._hear)
-
-    def expect(self) -> tuple[str, asyncio.Future[_Answer]]:
-        """A reply subject, and the answer that will come there, or TimeoutError after the limit. To be forgotten in any case."""
-        reply = f"{self._inbox}.{next(self._numbers):x}"
-        self._waiting[reply] = answer = self._loop.create_future()
-        while self._limits and self._limits[0][1].done():
-            self._limits.popleft()
-        self._limits.append((self._loop.time() + self._s_max, answer))
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._s_max, self._expire)
-        return reply, answer
-
-    def _expire(self) -> None:
-        while self._limits and (self._limits[0][1].done() or self._limits[0][0] <= self._loop.time()):
-            _, answer = self._limits.popleft()
-            if not answer.done():
-                answer.set_exception(TimeoutError())
-        self._timer = self._loop.call_at(self._limits[0][0], self._expire) if self._limits else None
-
-    def forget(self, reply: str) -> None:
-        """Nobody waits there any more."""
-        answer = self._waiting.pop(reply, None)
-        if answer is not None:
-            answer.cancel()
-
-    def _hear(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        waiting = self._waiting.get(subject.decode())
-        if waiting is None or waiting.done():
-            return
-        if not data:
-            # No stream takes this subject: its store is being made again.
-            waiting.set_result(_Answer(error=_Refused(description="no stream keeps it")))
-            return
-        waiting.set_result(self._decoder.decode(data))
+_answer = msgspec.json.Decoder(_Answer)
 
 
 class _Sent(NamedTuple):
@@ -160,7 +110,7 @@ class _Sent(NamedTuple):
 
     name: str
     reply: str
-    answer: asyncio.Future[_Answer]
+    answer: Waiting
     began_s: float
 
 
@@ -169,62 +119,12 @@ def batches(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
-def _times_told_to_stop() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
-
-
-async def _heeding(answer: Awaitable[T]) -> T:
-    """What `answer` gives. Raises CancelledError when this task was told to stop meanwhile: `wait_for` of Python 3.11, in which nats-py
-    waits, forgets a cancel that meets the answer, and a loop would go on for ever."""
-    before = _times_told_to_stop()
-    try:
-        return await answer
-    finally:
-        if _times_told_to_stop() > before:
-            raise asyncio.CancelledError
-
-
-AtOnce = Callable[[bytes, bytes, bytes, bytes | None], None]
-"""Hears subject, reply subject, data and headers."""
-
-
-class _Client(Client):
-    """nats-py's client, whose requests heed a cancel (JetStream's calls and acks are such requests), and which can hand over what comes
-    on a subscription at once: its own way, over a queue and a task, costs more than all that is done with most messages."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._at_once: dict[int, AtOnce] = {}
-
-    async def subscribe_at_once(self, subject: str, hear: AtOnce) -> Subscription:
-        """Have `hear` called with each message as it came. It must not take long, nor raise."""
-        subscription = await self.subscribe(subject)
-        self._at_once[subscription._id] = hear
-        return subscription
-
-    async def request(self, *arguments: Any, **options: Any) -> Msg:
-        """See Client.request."""
-        return await _heeding(super().request(*arguments, **options))
-
-    def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
-        super()._remove_sub(sid, max_msgs)
-        self._at_once.pop(sid, None)
-
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: Any) -> None:
-        hear = self._at_once.get(sid)
-        if hear is None:
-            await super()._process_msg(sid, subject, reply, data, headers)
-        else:
-            hear(subject, reply, data, headers)
-
-
 class NatsBus:
     """The Bus port over one connection. Made by `connect`."""
 
     def __init__(
         self,
-        client: _Client,
+        client: Client,
         service: str,
         makes_streams: bool = True,
         replicas: int | None = None,
@@ -248,7 +148,7 @@ class NatsBus:
         self._jetstream: JetStreamContext = client.jetstream(timeout=ACK_S_MAX)
         self._readings: set[_Subscribed[Any]] = set()
         self._missed: dict[Subscription, Callable[[], None]] = {}
-        self._acks = _Acks(client, ack_s_max)
+        self._answers = Answers(client, ack_s_max)
 
     def samples(self) -> Iterator[Sample]:
         """What this connection has been through."""
@@ -306,7 +206,7 @@ class NatsBus:
                     unacked.append(message)
         finally:
             for _, one in sent:
-                self._acks.forget(one.reply)
+                self._answers.forget(one.reply)
         return unacked
 
     async def _publish(self, name: str, payload: bytes, headers: dict[str, str] | None) -> int:
@@ -315,25 +215,27 @@ class NatsBus:
     async def _send(self, name: str, payload: bytes, headers: dict[str, str] | None = None) -> "_Sent":
         if not self.client.is_connected:
             raise Unavailable("the bus is away")
-        reply, answer = self._acks.expect()
+        reply, answer = self._answers.expect()
         sent = _Sent(name, reply, answer, time.perf_counter())
         try:
             await self.client.publish(name, payload, reply=reply, headers=headers)
         except NatsError as error:
-            self._acks.forget(reply)
+            self._answers.forget(reply)
             raise self._without_ack(sent, error) from error
         except BaseException:
-            self._acks.forget(reply)
+            self._answers.forget(reply)
             raise
         return sent
 
     async def _acked(self, sent: "_Sent") -> int:
         try:
-            answer = await sent.answer
-        except TimeoutError as error:
+            said = await sent.answer
+        except (TimeoutError, Lost) as error:
             raise self._without_ack(sent, error) from error
         finally:
-            self._acks.forget(sent.reply)
+            self._answers.forget(sent.reply)
+        # Nobody's: no stream takes this subject, its store is being made again.
+        answer = _answer.decode(said.data) if said.data else _Answer(error=_Refused(description="no stream keeps it"))
         self._tally.time(BUS_PUBLISH, time.perf_counter() - sent.began_s)
         if answer.error is None:
             return answer.seq
@@ -395,13 +297,21 @@ class NatsBus:
     async def ask(self, subject: Subject[B], body: B, *, timeout_s: float) -> Body:
         """See Bus.ask."""
         assert subject.answer is not None
+        if not self.client.is_connected:
+            raise Unavailable("the bus is away")
+        reply, answer = self._answers.expect(timeout_s)
         try:
-            reply = await self.client.request(subject.of(body), encode(body), timeout=timeout_s)
-        except (TimeoutError, NatsError) as error:
+            await self.client.publish(subject.of(body), encode(body), reply=reply)
+            said = await answer
+        except (TimeoutError, Lost, NatsError) as error:
             raise Unavailable(f"nobody answers on {subject.name}: {type(error).__name__}") from error
-        refused = reply.headers is not None and REFUSED in reply.headers
+        finally:
+            self._answers.forget(reply)
+        if said.is_nobodys:
+            raise Unavailable(f"nobody serves {subject.name}")
+        refused = said.headers is not None and REFUSED in fields(said.headers)
         try:
-            return decode(Refused if refused else subject.answer, reply.data)
+            return decode(Refused if refused else subject.answer, said.data)
         except Unreadable as error:
             raise Unavailable(f"the answer on {subject.name} is of another version: {error}") from error
 
@@ -505,7 +415,11 @@ class NatsBus:
 
     async def listen(self) -> None:
         """Be ready to say; once, before the first say."""
-        await self._acks.listen(self.client)
+        await self._answers.listen(self.client)
+
+    def lost(self) -> None:
+        """The connection is lost."""
+        self._answers.lose()
 
     async def make_streams(self) -> None:
         """Make what is missing and bring the rest up to what `subjects.py` declares. Raises Unavailable."""
@@ -595,12 +509,12 @@ class _Jobs(Generic[B]):
                 )
                 try:
                     while True:
-                        told = _times_told_to_stop()
+                        told = times_told_to_stop()
                         message: Msg | None = None
                         with contextlib.suppress(TimeoutError):
                             # One at a time: a fetch of several waits out its whole time when another replica takes the rest.
                             (message,) = await subscription.fetch(1, timeout=JOB_WAIT_S)
-                        if _times_told_to_stop() > told:  # and `wait_for` has forgotten it
+                        if times_told_to_stop() > told:  # and `wait_for` has forgotten it
                             if message is not None:
                                 await message.nak()
                             raise asyncio.CancelledError
@@ -646,11 +560,6 @@ class _Delivered(NamedTuple):
         """From the reply subject: `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`."""
         tokens = reply.split(b".")
         return cls(subject, data, int(tokens[-4]), int(tokens[-3]), int(tokens[-2]) // 1_000_000)
-
-
-def _fields(headers: bytes) -> dict[str, str]:
-    """The headers of one message, behind the line with its status."""
-    return {name: value.strip() for line in headers.decode().splitlines()[1:] for name, colon, value in [line.partition(":")] if colon}
 
 
 class _Subscribed(Generic[B]):
@@ -770,7 +679,7 @@ class _Subscribed(Generic[B]):
         self._heard_at = self._loop.time()
         if headers and not data:
             # Flow control and heartbeats; no body of ours is empty.
-            told = _fields(headers)
+            told = fields(headers)
             # Flow control is answered when what came before it has been taken: that bounds the queue.
             asked = reply.decode() or told.get("Nats-Consumer-Stalled")
             if asked:
@@ -860,12 +769,15 @@ async def connect(
         came_back.add(task)
         task.add_done_callback(came_back.discard)
 
+    async def on_loss() -> None:
+        bus.lost()
+
     async def on_error(error: Exception) -> None:
         """Told on every failed attempt to connect, which itself goes on; and on every message that was thrown away."""
         if isinstance(error, SlowConsumerError):
             bus.drop(error.sub)
 
-    client = _Client()
+    client = Client()
     await client.connect(
         url,
         name=name,
@@ -874,6 +786,7 @@ async def connect(
         connect_timeout=2,
         allow_reconnect=True,
         ping_interval=10,
+        disconnected_cb=on_loss,
         reconnected_cb=on_return,
         error_cb=on_error,
         drain_timeout=2,
