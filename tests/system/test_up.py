@@ -198,7 +198,7 @@ def test_k06_one_signal_ends_it_with_readers_and_a_hook_in_flight_and_those_who_
         if psutil.Process(wait.pid).net_connections():
             break
     up.end()
-    _, said = wait.communicate(timeout=110)  # what was asked last may wait for its answer for most of a minute
+    _, said = wait.communicate(timeout=40)
     assert (wait.returncode, json.loads(said.splitlines()[-1])["retry"]) == (4, "same_request")
 
 

@@ -194,8 +194,10 @@ class Speaker:
     async def _put(self, post: Post, command: Body, request: str, keep: bool | None, wait_s: float) -> Receipt | Refused:
         """`keep` is None for what changes nothing: nobody needs its id."""
         end, pause = time.monotonic() + self.options.limit_s + wait_s, PAUSE_S
+        lost_at: float | None = None
         while True:
-            attempt_s = max(PAUSE_S, min(end - time.monotonic(), ATTEMPT_S_MAX + wait_s))
+            began = time.monotonic()
+            attempt_s = max(PAUSE_S, min(end - began, ATTEMPT_S_MAX + wait_s))
             try:
                 answer = await self.line.put(post, command, request, attempt_s, bool(keep))
             except Unavailable as error:
@@ -206,7 +208,11 @@ class Speaker:
                 raise
             if isinstance(answer, Receipt) or answer.code != Code.UNAVAILABLE:
                 return answer
-            if time.monotonic() + pause >= end:
+            now = time.monotonic()
+            # One that was parked has only now been found to have nobody at its other end.
+            if lost_at is None or now - began > ATTEMPT_S_MAX:
+                lost_at = now
+            if now + pause >= min(end, lost_at + self.options.limit_s):
                 return away(answer.message, request if keep is not None else "")
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_S_MAX)
