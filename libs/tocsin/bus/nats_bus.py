@@ -688,12 +688,12 @@ class _Subscribed(Generic[B]):
             if int(told.get("Nats-Last-Consumer") or 0) > self._consumer_seq:
                 self.miss()
             return
-        message = _Delivered.of(subject, reply, data)
-        if message.consumer_seq != self._consumer_seq + 1:
-            self.miss()
-            return
         if len(self._queue) >= self._bus.pending_msgs_max:
             self._bus.dropped += 1
+            self.miss()
+            return
+        message = _Delivered.of(subject, reply, data)
+        if message.consumer_seq != self._consumer_seq + 1:
             self.miss()
             return
         self._consumer_seq = message.consumer_seq
