@@ -14,7 +14,7 @@ import pytest
 import redis.asyncio as redis
 from nats.errors import Error as NatsError
 
-from support import Deadline
+from support import Deadline, settled_in_silence
 from tocsin.bus.nats_bus import connect
 from tocsin.cli import embedded
 from tocsin.cli.bring_up import NotStarted, leaf_listener, start_nats, start_valkey
@@ -105,7 +105,7 @@ async def test_the_reader_asks_for_the_last_list_and_hears_the_next_but_says_not
         as_user(url, state, instance.NATS_READER_CREDENTIAL) as (reader, reproaches),
     ):
         heard = await reader.subscribe(WORKTREE_SORTED.all)
-        await reader.flush()
+        await settled_in_silence(reader)
         await bus.client.jetstream().publish(subject, b"a list")
         assert (await heard.next_msg(timeout=5)).data == b"a list"
         last = await reader.jetstream().get_msg(WORKTREE_SORTED.stream, subject=subject, direct=True)
