@@ -19,6 +19,14 @@ from tocsin.bus.nats_bus import NatsBus, connect
 from webhook_receiver import Receiver
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Signals that tests send end what they are sent to, also where the tests run in the background of a shell: that has them ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests run on the loop on which the services run."""
     return {"uvloop": uvloop.new_event_loop}
