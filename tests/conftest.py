@@ -46,6 +46,7 @@ class NatsServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = -1
+        self.payload_max = "8MB"
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -56,7 +57,7 @@ class NatsServer:
         self.folder.mkdir(exist_ok=True)
         config = self.folder / "nats.conf"
         config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\nports_file_dir: "{self.folder}"\nmax_payload: 8MB\n'
+            f'listen: "127.0.0.1:{self.port}"\nports_file_dir: "{self.folder}"\nmax_payload: {self.payload_max}\n'
             f'jetstream {{ store_dir: "{self.folder}/data", sync_interval: always, max_file: 64GB, max_mem: 1GB }}\n'
         )
         self.process = subprocess.Popen([program("nats-server"), "-c", str(config), "-l", str(self.folder / "log")])

@@ -16,7 +16,7 @@ from tocsin.contract.faults import Unavailable
 from tocsin.contract.parties import Caller, Role
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Receipt, Restored, RunPurged, RunRecorded, TaskAdded, TaskSpec
-from tocsin.contract.subjects import RUN_EVENT
+from tocsin.contract.subjects import MIB, RUN_EVENT
 from tocsin.contract.table import Table
 from tocsin.ledger import Family, Ledger
 from tocsin.ledger.ledger import BYTES_MAX
@@ -136,6 +136,19 @@ async def test_a_command_that_would_record_more_than_the_bus_should_carry_is_ref
         assert answer.code is Code.TOO_LARGE
         assert "in parts" in answer.message
         assert await bus.end(RUN_EVENT) == 0
+
+
+async def test_j02_a_record_that_is_larger_than_the_bus_takes_is_refused_with_the_limit_and_the_ledger_goes_on(nats_server, store):
+    nats_server.end()
+    nats_server.payload_max = "1MB"
+    nats_server.start()
+    async with connect(nats_server.url, name="small") as bus, a_ledger(bus, store) as ledger:
+        refused = await ask(ledger, add("a", "x" * MIB))
+        assert refused.code is Code.TOO_LARGE
+        assert f"the bus takes {MIB}" in refused.message
+        assert ledger.state("r1") is None
+        assert (await ask(ledger, add("a", "x" * (MIB - 1024)), "q2")).seq == 1
+        assert (bus.returns, bus.client.stats["reconnects"]) == (0, 0)
 
 
 async def test_a_full_log_drops_nothing_and_says_that_it_is_full(bus, store):

@@ -9,13 +9,13 @@ from nats.js.api import DiscardPolicy
 
 from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline, running, settled
-from tocsin.bus.bus import Overtaken, Unavailable
+from tocsin.bus.bus import Overtaken, TooLarge, Unavailable
 from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, connect
 from tocsin.bus.streams import all_streams
 from tocsin.contract.mail import WakeDue
 from tocsin.contract.messages import Kind
-from tocsin.contract.run import CloseRun, PauseRun, Receipt, Refused, RunCommand
-from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, PANE_STATUS, RUN_CMD, WAKE_DUE
+from tocsin.contract.run import CloseRun, Outcome, PauseRun, Receipt, Refused, Report, ReportWork, RunCommand
+from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, MIB, PANE_STATUS, RUN_CMD, WAKE_DUE
 
 
 async def collect(reading, into: list, count: int | None = None) -> None:
@@ -197,6 +197,50 @@ async def test_i08_every_stream_has_a_bound_as_the_server_has_it(bus):
     for config in configs:
         assert 0 < config.max_bytes <= 2 * 1024**3, config.name
         assert config.max_msgs_per_subject == 1 or config.max_age or config.discard == DiscardPolicy.NEW, config.name
+
+
+@pytest.fixture
+async def small_bus(nats_server):
+    """A connection to a server that takes messages of a mebibyte, which is what one takes by default."""
+    nats_server.end()
+    nats_server.payload_max = "1MB"
+    nats_server.start()
+    async with connect(nats_server.url, name="small") as connected:
+        assert connected.client.max_payload == MIB
+        yield connected
+
+
+async def test_j02_what_is_larger_than_the_bus_takes_is_refused_before_it_is_sent_and_nothing_else_on_the_line_is_hurt(small_bus):
+    name, before = HOOK_REPORTED.at("h", "s"), {"msg_id": "m1", "after": 0}
+    headers = len(b"NATS/1.0\r\nNats-Msg-Id: m1\r\nNats-Expected-Last-Subject-Sequence: 0\r\n\r\n")
+    for extra in (1, headers, 2 * MIB):
+        with pytest.raises(TooLarge, match=f"the bus takes {MIB}"):
+            await small_bus.say_encoded(HOOK_REPORTED, name, b"x" * (MIB - headers + extra), **before)
+    with pytest.raises(TooLarge):
+        await small_bus.say_encoded(WAKE_DUE, WAKE_DUE.at("h", "p"), b"x" * (MIB + 1))
+    assert await small_bus.end(HOOK_REPORTED) == 0
+    # With its headers it is as large as the server takes, to the byte.
+    assert await small_bus.say_encoded(HOOK_REPORTED, name, b"x" * (MIB - headers), **before) == 1
+    assert (small_bus.returns, small_bus.client.stats["reconnects"]) == (0, 0)
+
+
+async def test_j02_a_request_or_an_answer_that_is_too_large_is_a_refusal_with_the_limit_and_not_a_silence(small_bus):
+    asked: list[str] = []
+
+    async def handle(command: RunCommand) -> Receipt:
+        asked.append(command.request)
+        return Receipt(request=command.request, result={"told": "x" * (3 * MIB if command.request == "long answer" else 10)})
+
+    report = ReportWork(report=Report(outcome=Outcome.SUCCEEDED, body="x" * 3 * MIB))
+    async with small_bus.serve(RUN_CMD, handle, name="dispatcher"):
+        for ask, request in ((report, "long request"), (PauseRun(), "long answer")):
+            refused = await small_bus.ask(RUN_CMD, a_run_command(ask, request=request), timeout_s=5)
+            assert (type(refused), refused.request, refused.code, refused.retry) == (Refused, request, "too_large", "after_change")
+            assert f"the bus takes {MIB}" in refused.message
+        answer = await small_bus.ask(RUN_CMD, a_run_command(PauseRun(), request="short"), timeout_s=5)
+        assert answer.result == {"told": "x" * 10}
+    assert asked == ["long answer", "short"]
+    assert (small_bus.returns, small_bus.client.stats["reconnects"]) == (0, 0)
 
 
 async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):

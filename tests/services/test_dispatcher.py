@@ -51,9 +51,10 @@ from tocsin.contract.run import (
     WorkReady,
     new_run_id,
 )
-from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, PANE_SEEN, PANE_STATUS, RUN_CMD, RUN_EVENT
+from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, MIB, PANE_SEEN, PANE_STATUS, RUN_CMD, RUN_EVENT
 from tocsin.contract.versions import decode
 from tocsin.dispatcher.core import watch
+from tocsin.dispatcher.core.reports import BODY_BYTES_MAX
 from tocsin.dispatcher.service import Dispatcher
 from tocsin.dispatcher.sights import Sights
 from tocsin.dispatcher.store import FAMILY
@@ -498,6 +499,25 @@ async def test_a_graph_of_ten_thousand_tasks_is_taken_at_once_or_refused_whole(n
         assert (refused.code, "in parts" in refused.message) == ("too_large", True)
         page = await client.say(ListTasks(limit=100, after="t9949"))
         assert ([row["task"] for row in page["rows"]][-1], page["total"], page["next"]) == ("t9999", 10_000, None)
+
+
+async def test_j02_a_report_of_megabytes_is_refused_with_the_limit_and_its_task_is_still_there_to_be_reported(
+    nats_server, store, client, bus
+):
+    async with a_dispatcher(nats_server, store):
+        await client.create(a_spec("A"))
+        dispatch = (await client.start("A"))["dispatch"]
+        await client.made(dispatch)
+        caller = worker(dispatch, "p1", PROCESS)
+        for size in (BODY_BYTES_MAX + 1, 3 * MIB, bus.client.max_payload):
+            refused = await client.say(ReportWork(report=Report(outcome=Outcome.SUCCEEDED, body="x" * size)), caller=caller)
+            assert refused.code == "too_large"
+            assert str(bus.client.max_payload if size >= bus.client.max_payload else BODY_BYTES_MAX) in refused.message
+            assert (await client.say(ShowTask(task="A")))["task"]["state"] == "dispatched"
+        whole = ReportWork(report=Report(outcome=Outcome.SUCCEEDED, body="x" * BODY_BYTES_MAX))
+        assert (await client.say(whole, caller=caller))["task_state"] == "reported"
+        assert (await client.say(ShowTask(task="A")))["task"]["report"]["body"] == "x" * BODY_BYTES_MAX
+        assert (bus.returns, bus.client.stats["reconnects"]) == (0, 0)
 
 
 async def test_i04_a_start_is_ordered_once_however_often_it_is_asked_and_another_attempt_is_another_order(nats_server, store):

@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from tocsin.contract.faults import Overtaken, Unavailable
+from tocsin.contract.faults import Overtaken, TooLarge, Unavailable
 from tocsin.contract.messages import Body
 from tocsin.contract.subjects import Subject
 
-__all__ = ["Bus", "Heard", "Last", "Overtaken", "Reading", "Unavailable"]
+__all__ = ["Bus", "Heard", "Last", "Overtaken", "Reading", "TooLarge", "Unavailable"]
 
 B = TypeVar("B", bound=Body)
 R = TypeVar("R", bound=Body, covariant=True)
@@ -46,7 +46,8 @@ class Bus(Protocol):
         """Publish one message; returns its sequence once the bus has it on record (0 for subjects that nothing keeps).
 
         `msg_id` makes a repeated say within two minutes count once. `after` is the expected last sequence of
-        exactly this subject (0: none yet). Raises Overtaken when it is not, Unavailable when no ack comes in time.
+        exactly this subject (0: none yet). Raises Overtaken when it is not, Unavailable when no ack comes in time,
+        and TooLarge (an Unavailable too) when the bus takes no message of that size.
         """
         ...
 

@@ -25,9 +25,10 @@ from tocsin.bus.answers import Answers, Lost, Waiting
 from tocsin.bus.bus import Heard, Last
 from tocsin.bus.client import Client, fields, times_told_to_stop
 from tocsin.bus.streams import all_streams
-from tocsin.contract.faults import Overtaken, Unavailable
+from tocsin.contract.faults import Overtaken, TooLarge, Unavailable
 from tocsin.contract.messages import Body, Dead
 from tocsin.contract.metrics import BUS_DEAD, BUS_DROPPED, BUS_FAILED, BUS_PUBLISH, BUS_RECONNECTS, BUS_REREAD
+from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Refused
 from tocsin.contract.subjects import DEAD, HOST_KNOWN, Kept, Subject
 from tocsin.contract.tally import Sample, Tally
@@ -63,6 +64,9 @@ BATCH_MAX = 256
 WRONG_LAST_SEQUENCE = 10071
 """JetStream's error code for an expected last sequence that is not the last."""
 
+HEADERS_BYTES, HEADER_BYTES = len("NATS/1.0\r\n\r\n"), len(": \r\n")
+"""What stands around the headers of a message, and around each of them, on the wire."""
+
 REFUSED = "Tocsin-Refused"
 """Header of an answer that is a refusal."""
 
@@ -88,6 +92,10 @@ _encoder = msgspec.json.Encoder()
 def encode(body: Body) -> bytes:
     """A body as it travels."""
     return _encoder.encode(body)
+
+
+def _refused_for_size(asked: Body, error: TooLarge) -> Refused:
+    return Refused.of(getattr(asked, "request", ""), Refusal(Code.TOO_LARGE, str(error)))
 
 
 class _Refused(msgspec.Struct):
@@ -171,6 +179,7 @@ class NatsBus:
         if subject.kept is Kept.NOT:
             if not self.client.is_connected:
                 raise Unavailable("the bus is away")
+            self._check_size(name, payload)
             await self.client.publish(name, payload)
             return 0
         headers: dict[str, str] = {}
@@ -215,6 +224,7 @@ class NatsBus:
     async def _send(self, name: str, payload: bytes, headers: dict[str, str] | None = None) -> "_Sent":
         if not self.client.is_connected:
             raise Unavailable("the bus is away")
+        self._check_size(name, payload, headers)
         reply, answer = self._answers.expect()
         sent = _Sent(name, reply, answer, time.perf_counter())
         try:
@@ -226,6 +236,15 @@ class NatsBus:
             self._answers.forget(reply)
             raise
         return sent
+
+    def _check_size(self, name: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
+        """Raises TooLarge. The server counts the headers too, which nats-py does not, and closes the whole connection over one byte."""
+        size = len(payload)
+        if headers is not None:
+            size += HEADERS_BYTES + sum(len(key.encode()) + len(value.encode()) + HEADER_BYTES for key, value in headers.items())
+        if size > self.client.max_payload:
+            self._tally.add(BUS_FAILED)
+            raise TooLarge(f"a message on {name} would have {size} bytes, the bus takes {self.client.max_payload}")
 
     async def _acked(self, sent: "_Sent") -> int:
         try:
@@ -299,9 +318,14 @@ class NatsBus:
         assert subject.answer is not None
         if not self.client.is_connected:
             raise Unavailable("the bus is away")
+        name, payload = subject.of(body), encode(body)
+        try:
+            self._check_size(name, payload)
+        except TooLarge as error:
+            return _refused_for_size(body, error)
         reply, answer = self._answers.expect(timeout_s)
         try:
-            await self.client.publish(subject.of(body), encode(body), reply=reply)
+            await self.client.publish(name, payload, reply=reply)
             said = await answer
         except (TimeoutError, Lost, NatsError) as error:
             raise Unavailable(f"nobody answers on {subject.name}: {type(error).__name__}") from error
@@ -327,9 +351,16 @@ class NatsBus:
                 await self.bury(message.subject, message.data, str(error), 0)
                 return
             result = await handler(body)
+            payload = encode(result)
+            try:
+                self._check_size(message.subject, payload)
+            except TooLarge as error:
+                # Whoever asked would wait, and ask again, for an answer that can never be sent.
+                result = _refused_for_size(body, error)
+                payload = encode(result)
             headers = {REFUSED: "1"} if isinstance(result, Refused) else None
             with contextlib.suppress(NatsError):
-                await self.client.publish(message.reply, encode(result), headers=headers)
+                await self.client.publish(message.reply, payload, headers=headers)
 
         async def hear(message: Msg) -> None:
             if message.reply:

@@ -19,7 +19,7 @@ import msgspec
 
 from tocsin.bus.bus import Bus, Heard
 from tocsin.contract.decision import Decision
-from tocsin.contract.faults import Overtaken, Unavailable
+from tocsin.contract.faults import Overtaken, TooLarge, Unavailable
 from tocsin.contract.messages import Body
 from tocsin.contract.metrics import LEDGER_CONFLICTS, LEDGER_RESTORED
 from tocsin.contract.parties import Caller, Role, payload_hash
@@ -234,6 +234,8 @@ class Ledger(Generic[S, R]):
                 except Overtaken:
                     self.conflicts += 1
                     refusal = await self._look(held)
+                except TooLarge as error:
+                    return Refusal(Code.TOO_LARGE, f"{error}: send it in parts")
                 except Unavailable as error:
                     if any(words in str(error) for words in FULL):
                         return Refusal(Code.LEDGER_FULL, f"the ledger of {self._family.subject.name} is full: nothing was recorded")
