@@ -223,6 +223,68 @@ async def test_nothing_is_read_from_elsewhere_or_without_a_session(console, head
             assert (path, answer.status_code, answer.json()["code"]) == (path, status, code)
 
 
+async def api_of(console) -> list[tuple[str, str]]:
+    """Method and path of all that is served below /api, with something in the place of each name in it."""
+    async with console.client(**console.bearer()) as client:
+        paths = (await client.get("/api/openapi.json")).json()["paths"]
+    asked = [(method.upper(), path.replace("{", "").replace("}", "")) for path, methods in paths.items() for method in methods]
+    return [(method, path) for method, path in asked if path.startswith("/api/")]
+
+
+async def test_j01_a_web_page_gets_nothing_from_any_address_of_the_api_and_no_leave_to_ask(console, bus):
+    heard: list[Any] = []
+
+    async def handle(command):
+        heard.append(command)
+        return Receipt(request=command.request)
+
+    served = await api_of(console)
+    assert len(served) > 20
+    assert {("GET", "/api/stream"), ("POST", "/api/run/commands"), ("POST", "/api/login"), ("GET", "/api/runs")} <= set(served)
+    ask = {"verb": "list"}
+    bodies = [{named: "r1", "request": "q1", "ask": ask} for named in ("run", "mailbox", "custody")]
+    async with (
+        bus.serve(RUN_CMD, handle, name="t"), bus.serve(MAIL_CMD, handle, name="t"), bus.serve(CUSTODY_CMD, handle, name="t"),
+        a_page(console) as page,
+    ):  # fmt: skip
+        await console.say(a_row("api"))
+        await listed(page, 1)
+
+        async def refusal(method: str, path: str, **headers: str) -> tuple[int, str]:
+            """What a browser of the person with a session is told; its cookie goes along, as the worst that could be."""
+            body = bodies[0] if method == "POST" else None
+            answer = await page.request(method, path, json=body, headers=headers)
+            assert not [name for name in answer.headers if name.startswith("access-control")], (method, path)
+            assert "/work/api" not in answer.text, (method, path)
+            return answer.status_code, answer.json()["code"]
+
+        # All but the first begin as an address of the console does.
+        for origin in ("https://evil.example", "http://localhost.evil.example", f"{console.url}.evil.example", f"{console.url}0"):
+            for method, path in served:
+                assert await refusal(method, path, Origin=origin) == (403, "foreign_origin"), (method, path, origin)
+                preflight = await page.options(path, headers={"Origin": origin, "Access-Control-Request-Method": method})
+                assert preflight.status_code == 403
+                assert not [name for name in preflight.headers if name.startswith("access-control")]
+        for host in ("evil.example", f"evil.example:{console.port}", f"127.0.0.1:{console.port}.evil.example"):
+            for method, path in served:
+                assert await refusal(method, path, Host=host) == (421, "foreign_host"), (method, path, host)
+        for body in bodies:
+            for path in (path for method, path in served if method == "POST"):
+                plain = await page.post(path, content=json.dumps(body), headers={"Content-Type": "text/plain"})
+                assert (plain.status_code, plain.json()["code"]) == (415, "not_json"), path
+    assert heard == []
+
+
+async def test_j01_the_hook_credential_commands_and_reads_nothing_at_the_console(console):
+    async with console.client(**console.bearer(instance.HOOK_CREDENTIAL)) as client:
+        for method, path in await api_of(console):
+            answer = await client.request(method, path, json={} if method == "POST" else None)
+            if path == "/api/login":  # takes no credential but a ticket
+                assert answer.json()["code"] == "bad_field"
+            else:
+                assert (answer.status_code, answer.json()["code"]) == (401, "no_credential"), (method, path)
+
+
 async def test_a_session_changes_something_from_its_own_page_alone(console):
     async with a_page(console) as page:
         body = {"run": "r", "request": "q", "ask": {"verb": "list"}}

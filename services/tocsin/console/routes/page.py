@@ -40,7 +40,7 @@ def routes(files: Mapping[str, File]) -> APIRouter:
     """Files by their path; every address without a dot in its last part is a view of the page."""
     router = APIRouter()
 
-    @router.api_route("/{path:path}", methods=["GET", "HEAD"])
+    @router.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(path: str, request: Request) -> Response:
         """A file of the page."""
         name = path if "." in path.rpartition("/")[2] else INDEX
