@@ -1,6 +1,7 @@
 """The bus over a real NATS: order, last values, what survives a kill, and what a wrong sequence means."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 
@@ -9,13 +10,15 @@ from nats.js.api import DiscardPolicy
 
 from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline, running, settled
+from tocsin.bus import nats_bus
 from tocsin.bus.bus import Overtaken, TooLarge, Unavailable
-from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, connect
-from tocsin.bus.streams import all_streams
+from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, JOB_ATTEMPTS_MAX, connect
+from tocsin.bus.streams import all_streams, stream_of
+from tocsin.contract.hosting import HostFact, Saw
 from tocsin.contract.mail import WakeDue
-from tocsin.contract.messages import Kind
+from tocsin.contract.messages import Dead, Kind
 from tocsin.contract.run import CloseRun, Outcome, PauseRun, Receipt, Refused, Report, ReportWork, RunCommand
-from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, MIB, PANE_STATUS, RUN_CMD, WAKE_DUE
+from tocsin.contract.subjects import DEAD, HOOK_REPORTED, HOST_CMD, HOST_FACT, MIB, PANE_STATUS, RUN_CMD, WAKE_DUE
 
 
 async def collect(reading, into: list, count: int | None = None) -> None:
@@ -199,6 +202,54 @@ async def test_i08_every_stream_has_a_bound_as_the_server_has_it(bus):
         assert config.max_msgs_per_subject == 1 or config.max_age or config.discard == DiscardPolicy.NEW, config.name
 
 
+SMALL = 64 * 1024
+"""Bytes of a stream in place of its hundreds of mebibytes. The bound is the server's own and a single number of the stream's
+configuration, so what holds at this size holds at a million events."""
+
+MUCH = 2_000
+
+
+async def fill(bus, subject, some) -> None:
+    """Make the stream of `subject` small, with all else as it is declared, and say much more than it holds."""
+    await bus._jetstream.update_stream(stream_of(dataclasses.replace(subject, bytes_max=SMALL), 1))
+    for first in range(0, MUCH, BATCH_MAX):
+        await asyncio.gather(*(bus.say(subject, some(number)) for number in range(first, min(first + BATCH_MAX, MUCH))))
+
+
+@pytest.mark.parametrize(
+    ("subject", "some"),
+    [
+        (HOOK_REPORTED, lambda number: a_hook(Kind.NOTED, id=f"e{number}", pane=f"p{number % 40}")),
+        (HOST_FACT, lambda number: HostFact(host="h", dispatch="d", fence=1, step=f"s{number}", saw=Saw.TYPED, at_ms=0)),
+        (DEAD, lambda number: Dead(service="test", subject="s", reason=f"r{number}", at_ms=0, body=b"{")),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+async def test_i08_a_log_keeps_to_its_bound_with_a_reader_or_without_one_and_the_newest_stays(bus, subject, some):
+    read: list = []
+    async with bus.read(subject, after=0) as reading, running(collect(reading, read)):
+        await fill(bus, subject, some)
+        async for _ in Deadline(10, "the reader has the newest"):
+            if read and read[-1].seq == MUCH:
+                break
+    state = (await bus._jetstream.stream_info(subject.stream)).state
+    assert 0 < state.bytes <= SMALL
+    assert (state.last_seq, state.messages) == (MUCH, MUCH - state.first_seq + 1)
+    assert state.first_seq > 1
+
+
+async def test_i08_what_is_done_leaves_the_queue_and_of_last_values_each_pane_has_one(bus):
+    for number in range(100):
+        await bus.say(HOST_CMD, a_host_command(step=f"s{number}"))
+    async with bus.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+        async for job in jobs:
+            await job.done()
+            if job.seq == 100:
+                break
+    await bus.say_all(PANE_STATUS, [a_status(pane=f"P{number % 40}", seq=number) for number in range(MUCH)])
+    assert [(await bus._jetstream.stream_info(one.stream)).state.messages for one in (HOST_CMD, PANE_STATUS)] == [0, 40]
+
+
 @pytest.fixture
 async def small_bus(nats_server):
     """A connection to a server that takes messages of a mebibyte, which is what one takes by default."""
@@ -313,6 +364,81 @@ async def test_a_job_that_is_not_done_comes_again_and_one_that_is_done_does_not(
                 break
     assert seen == [("s0", 1), ("s1", 1), ("s2", 1), ("s1", 2)]
     assert await bus.end(HOST_CMD) == 0, "the queue is empty"
+
+
+async def test_a_job_that_is_put_off_is_no_poison_however_often_and_another_gets_it_from_who_stops(nats_server, bus, monkeypatch):
+    monkeypatch.setattr(nats_bus, "JOB_ACK_S", 0.3)
+    await bus.say(HOST_CMD, a_host_command(step="waits"))
+    await bus.say(HOST_CMD, a_host_command(step="next"))
+    tries: list[tuple[str, int]] = []
+    async with (
+        asyncio.timeout(30), connect(nats_server.url, name="one") as one, one.work(HOST_CMD, "h", name="pane-host-h") as jobs,
+    ):  # fmt: skip
+        async for job in jobs:
+            tries.append((job.body.step, job.attempt))
+            if job.body.step == "next":
+                await job.done()
+            elif job.attempt <= 2 * JOB_ATTEMPTS_MAX:
+                await job.again(0.01)
+            else:
+                await job.again(60)
+                break
+    assert [attempt for step, attempt in tries if step == "waits"] == list(range(1, 2 * JOB_ATTEMPTS_MAX + 2))
+    assert ("next", 1) in tries[:3], "what is put off holds up nothing"
+    async with bus.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+        async for job in jobs:
+            assert job.body.step == "waits"
+            await job.done()
+            break
+    assert await bus.end(HOST_CMD) == 0
+    assert await bus.end(DEAD) == 0
+
+
+async def test_a_job_that_is_put_off_for_longer_than_its_ack_wait_is_given_to_nobody_else_meanwhile(nats_server, bus, monkeypatch):
+    monkeypatch.setattr(nats_bus, "JOB_ACK_S", 0.3)
+    await bus.say(HOST_CMD, a_host_command(step="waits"))
+    tries: list[int] = []
+
+    async def another() -> None:
+        async with connect(nats_server.url, name="two") as two, two.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+            async for job in jobs:
+                raise AssertionError(job.body)
+
+    async with bus.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+        async for job in jobs:
+            tries.append(job.attempt)
+            if job.attempt == 2:
+                await job.done()
+                break
+            tasks = asyncio.create_task(another())
+            await job.again(1.5)
+    assert tries == [1, 2]
+    assert not tasks.done()
+    tasks.cancel()
+    await asyncio.wait({tasks})
+
+
+async def test_a_job_with_which_whoever_takes_it_dies_is_buried_with_its_reason(nats_server, bus, monkeypatch):
+    monkeypatch.setattr(nats_bus, "JOB_ACK_S", 0.05)
+    monkeypatch.setattr(nats_bus, "JOB_ATTEMPTS_MAX", 3)
+    await bus.say(HOST_CMD, a_host_command(step="deadly"))
+    for _ in range(3):
+        async with connect(nats_server.url, name="dies") as one, one.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+            async for job in jobs:
+                assert job.body.step == "deadly"
+                break
+    async with bus.work(HOST_CMD, "h", name="pane-host-h") as jobs:
+
+        async def work() -> None:
+            async for job in jobs:
+                raise AssertionError(job.body)
+
+        async with running(work()):
+            async for _ in Deadline(10, "it is buried"):
+                if (last := await bus.last(DEAD)) is not None:
+                    break
+    assert last.body.reason == "not done after 3 attempts"
+    assert await bus.end(HOST_CMD) == 0
 
 
 async def test_the_end_of_one_subject_is_what_its_next_writer_expects(bus):

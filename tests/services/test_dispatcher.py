@@ -48,7 +48,8 @@ from tocsin.contract.run import (
     WorkReady,
     new_run_id,
 )
-from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, MIB, PANE_SEEN, PANE_STATUS, RUN_CMD, RUN_EVENT
+from tocsin.contract.subjects import CUSTODY_EVENT, HOST_CMD, HOST_FACT, MIB, PANE_SEEN, PANE_STATUS, RUN_CMD, RUN_EVENT
+from tocsin.dispatcher import service
 from tocsin.dispatcher.core import watch
 from tocsin.dispatcher.core.reports import BODY_BYTES_MAX
 from tocsin.dispatcher.service import Dispatcher
@@ -398,6 +399,26 @@ async def test_j02_a_report_of_megabytes_is_refused_with_the_limit_and_its_task_
         assert (await client.say(whole, caller=caller))["task_state"] == "reported"
         assert (await client.say(ShowTask(task="A")))["task"]["report"]["body"] == "x" * BODY_BYTES_MAX
         assert (bus.returns, bus.client.stats["reconnects"]) == (0, 0)
+
+
+async def test_i08_what_hosts_see_while_the_ledger_is_full_is_on_record_when_there_is_room(nats_server, store, client, bus, monkeypatch):
+    monkeypatch.setattr(service, "FULL_RETRY_S", 0.05)
+    async with a_dispatcher(nats_server, store):
+        await client.create(a_spec("t1"))
+        dispatch = (await client.start("t1"))["dispatch"]
+        await client.made(dispatch)
+        stream = await bus._jetstream.stream_info(RUN_EVENT.stream)
+        await bus._jetstream.update_stream(stream.config.evolve(max_bytes=stream.state.bytes + 10))
+        assert (await client.say(AddTasks(tasks=(a_spec("t2"),)))).code == "ledger_full"
+        await client.fact(dispatch, Saw.EXITED, exit_code=0)
+        await client.fact(dispatch, Saw.REFUSED, code="agent_missing")
+        async for _ in Deadline(10, "the first is held up"):
+            info = await bus._jetstream.consumer_info(HOST_FACT.stream, service.NAME)
+            if (info.num_pending, info.num_ack_pending) == (1, 1):
+                break
+        assert await client.state_of(dispatch) == "starting"
+        await bus._jetstream.update_stream(stream.config)
+        await client.until(dispatch, "finished_unverified")
 
 
 async def test_i04_a_start_is_ordered_once_however_often_it_is_asked_and_another_attempt_is_another_order(nats_server, store):

@@ -12,7 +12,7 @@ import redis.asyncio as redis
 from builders import a_status
 from mailbox_builders import COORDINATOR, SHELL, SUCCESSOR, WORKER, at_rest, at_work
 from support import Deadline, running
-from tocsin.bus.nats_bus import NatsBus, connect
+from tocsin.bus.nats_bus import JOB_ATTEMPTS_MAX, NatsBus, connect
 from tocsin.contract.faults import Unavailable
 from tocsin.contract.hosting import HostCommand, HostFact, Saw, TypePointer
 from tocsin.contract.mail import (
@@ -53,7 +53,7 @@ from tocsin.contract.run import (
     Where,
     WorkReported,
 )
-from tocsin.contract.subjects import HOST_CMD, HOST_FACT, MAIL_CMD, MAIL_EVENT, MAIL_IDLE, PANE_STATUS, RUN_EVENT, WAKE_DUE
+from tocsin.contract.subjects import DEAD, HOST_CMD, HOST_FACT, MAIL_CMD, MAIL_EVENT, MAIL_IDLE, PANE_STATUS, RUN_EVENT, WAKE_DUE
 from tocsin.contract.versions import decode
 from tocsin.mailbox import service
 from tocsin.runtime.clock import SystemClock
@@ -213,6 +213,31 @@ async def test_i04_a_record_that_is_heard_again_is_the_same_message_whatever_the
     await mail.until_unread(2)
     rows = (await mail.done(ReadMail(), SHELL)).result["rows"]
     assert len({row["message"]["id"] for row in rows}) == 2
+
+
+async def test_i08_a_full_ledger_refuses_aloud_takes_nothing_back_and_what_a_run_told_meanwhile_comes_when_there_is_room(mail, monkeypatch):
+    monkeypatch.setattr(service, "FULL_AGAIN_S", 0.05)
+    put_off: list[str] = []
+    monkeypatch.setattr(service, "log", lambda event, *level, **fields: put_off.append(event))
+    stream = await mail.bus._jetstream.stream_info(MAIL_EVENT.stream)
+    small = stream.config.evolve(max_bytes=stream.state.bytes + 30_000)
+    await mail.bus._jetstream.update_stream(small)
+    sent = 0
+    while isinstance(answer := await mail.ask(guidance(f"{sent} " + "x" * 500)), Receipt):
+        sent += 1
+    assert (answer.code, sent > 20) == ("ledger_full", True)
+    await mail.record(REPORTED)
+    async for _ in Deadline(20, "the report was put off more often than a job that nobody survives is given out"):
+        if put_off.count("record.not_taken") > JOB_ATTEMPTS_MAX + 5:
+            break
+    assert await mail.unread() == sent
+    state = (await mail.bus._jetstream.stream_info(MAIL_EVENT.stream)).state
+    assert state.bytes <= small.max_bytes
+    await mail.bus._jetstream.update_stream(stream.config)
+    await mail.until_unread(sent + 1)
+    rows = (await mail.done(ReadMail(limit=100), SHELL)).result["rows"]
+    assert {row["message"]["body"].split()[0] for row in rows} == {*map(str, range(sent)), "done"}
+    assert await mail.bus.end(DEAD) == 0
 
 
 async def test_a_repeated_request_meets_its_own_delivery(mail):

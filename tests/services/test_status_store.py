@@ -1,5 +1,6 @@
 """The status-store as a process between a real NATS and a real Valkey: what a kill, a wipe or a restart may not cost."""
 
+import asyncio
 import shutil
 import signal
 
@@ -13,7 +14,7 @@ from tocsin.bus.nats_bus import NatsBus, connect
 from tocsin.contract.messages import Evidence, Kind, Origin, PaneStatus, State
 from tocsin.contract.subjects import HOOK_REPORTED, PANE_STATUS
 from tocsin.runtime.clock import SystemClock
-from tocsin.status_store.core.pane import Pane
+from tocsin.status_store.core.pane import IDENTITIES_MAX, Pane
 from tocsin.store.keys import PANES, STATUS_STORE, pane_field
 
 CLOCK = SystemClock()
@@ -25,7 +26,7 @@ def status_store(nats_server, valkey_server, tmp_path):
         yield service
 
 
-async def say(bus: NatsBus, kind: Kind, number: int, age_ms: int = 0, **fields) -> None:
+async def say(bus: NatsBus, kind: Kind, number: int | str, age_ms: int = 0, **fields) -> None:
     await bus.say(HOOK_REPORTED, a_hook(kind, id=f"e{number}", at_ms=CLOCK.now_ms() - age_ms, origin=Origin.PERSON, **fields))
 
 
@@ -142,10 +143,35 @@ async def test_i08_a_store_whose_memory_others_have_filled_refuses_aloud_and_los
     assert await store.dbsize() == keys
     await store.config_set("maxmemory", 0)
     await shown(bus, "what was decided meanwhile is stored and said", state=State.DONE)
-    for number in range(3, 60):
-        await say(bus, Kind.TURN_ENDED if number % 2 else Kind.PROMPTED, number)
-    await shown(bus, "all are read", seq=59)
-    assert len((await stored(store)).history) == 20
+
+
+async def test_i08_many_events_of_forty_panes_leave_one_state_of_bounded_length_for_each_and_nothing_else(bus, store, status_store):
+    """Ten thousand events: when a pane has had more of them than anything that is kept of it may hold, it grows no more."""
+    panes = [f"p{number}" for number in range(40)]
+
+    async def turns(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            for kind in (Kind.PROMPTED, Kind.TURN_ENDED):
+                said = (say(bus, kind, f"{pane}.{number}.{kind}", source=pane, pane=pane, session=pane) for pane in panes)
+                await asyncio.gather(*said)
+        for pane in panes:
+            await shown(bus, "all are read", pane, turn=first + count - 1, state=State.DONE)
+
+    async def kept() -> tuple[int, int]:
+        async for _ in Deadline(10, "all is stored"):
+            found = [await stored(store, pane) for pane in panes]
+            if all(pane is not None and pane.state is State.DONE for pane in found):
+                break
+        assert {len(pane.history) for pane in found} == {20}
+        assert await store.hlen(PANES) == 40
+        return await store.dbsize(), await store.hstrlen(PANES, pane_field("h", "p0"))
+
+    await turns(1, IDENTITIES_MAX)
+    keys, length = await kept()
+    await turns(IDENTITIES_MAX + 1, IDENTITIES_MAX)
+    assert (await kept())[0] == keys
+    # But for the digits of its numbers.
+    assert (await kept())[1] < length * 1.1
 
 
 async def test_what_comes_while_the_store_is_away_is_decided_when_it_is_back(bus, store, valkey_server, status_store):

@@ -141,7 +141,7 @@ class Job(Protocol[R]):
         ...
 
     async def again(self, delay_s: float) -> None:
-        """Not now: send it again after a while."""
+        """Not now: hand it out again after a while. However often: only what is neither done nor put off becomes poison."""
         ...
 
 

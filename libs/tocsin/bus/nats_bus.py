@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -76,12 +77,13 @@ DRAIN_S_MAX = 3.0
 JOBS_PENDING_MAX = 256
 """Jobs given out and not done, over all that share one name."""
 
-JOB_WAIT_S = 5.0
+JOB_WAIT_S, JOB_WAIT_S_MIN = 5.0, 0.05
 JOB_ACK_S = 30.0
 """A job that is neither done nor put off for so long is given to another."""
 
 JOB_ATTEMPTS_MAX = 20
-"""After so many attempts a job is poison: buried with its reason, never tried for ever."""
+"""A job that was given out so many times, and neither done nor put off, is poison: whoever took it has died or hung. It is buried
+with its reason, never tried for ever."""
 
 NAME_IN_USE = 10058
 """JetStream's error code for a stream of that name with another configuration."""
@@ -397,7 +399,11 @@ class NatsBus:
     @asynccontextmanager
     async def work(self, subject: Subject[B], *keys: str, name: str) -> AsyncIterator["_Jobs[B]"]:
         """See Bus.work."""
-        yield _Jobs(self, subject, subject.at(*keys), name)
+        jobs = _Jobs(self, subject, subject.at(*keys), name)
+        try:
+            yield jobs
+        finally:
+            await jobs.let_go()
 
     async def end_of(self, subject: Subject[B], *keys: str) -> int:
         """See Bus.end_of."""
@@ -501,8 +507,9 @@ class NatsBus:
 class _Job(Generic[B]):
     """One message of a work consumer."""
 
-    def __init__(self, message: Msg, body: B) -> None:
-        self._message = message
+    def __init__(self, jobs: "_Jobs[B]", message: Msg, body: B) -> None:
+        self._jobs = jobs
+        self.message = message
         self.body = body
         self.seq = message.metadata.sequence.stream
         self.attempt = message.metadata.num_delivered
@@ -510,24 +517,47 @@ class _Job(Generic[B]):
     async def done(self) -> None:
         """See Job.done."""
         try:
-            await self._message.ack_sync(timeout=ACK_S_MAX)
+            await self.message.ack_sync(timeout=ACK_S_MAX)
         except (TimeoutError, NatsError) as error:
             raise Unavailable(f"the bus did not take that a job is done: {type(error).__name__}") from error
 
     async def again(self, delay_s: float) -> None:
         """See Job.again."""
+        self._jobs.put_off(self, delay_s)
+
+
+@dataclass(frozen=True, eq=False)
+class _PutOff(Generic[B]):
+    """A job that is to be handed out again, and the task that tells the bus so."""
+
+    at_s: float  # by the loop's clock
+    job: _Job[B]
+    keeping: "asyncio.Task[None]"
+
+
+async def _keep(message: Msg) -> None:
+    """Tell the bus again and again that a message is worked on, until cancelled."""
+    while True:
         with contextlib.suppress(NatsError):
-            await self._message.nak(delay=delay_s)
+            await message.in_progress()
+        await asyncio.sleep(JOB_ACK_S / 3)
 
 
 class _Jobs(Generic[B]):
-    """A durable pull consumer that replicas share; made anew when the bus has lost it."""
+    """A durable pull consumer that replicas share; made anew when the bus has lost it.
+
+    What is put off stays here until its time has come, and the bus is told that it is worked on. Given back, each time would count
+    as an attempt, and a job that only waits for room on a disk would soon pass for poison.
+    """
 
     def __init__(self, bus: NatsBus, subject: Subject[B], pattern: str, name: str) -> None:
         self._bus = bus
         self._subject = subject
         self._pattern = pattern
         self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._put_off: list[_PutOff[B]] = []
+        self._returns = bus.returns
 
     async def __aiter__(self) -> AsyncIterator[_Job[B]]:
         while True:
@@ -540,11 +570,15 @@ class _Jobs(Generic[B]):
                 )
                 try:
                     while True:
+                        due = await self._due()
+                        if due is not None:
+                            yield due
+                            continue
                         told = times_told_to_stop()
                         message: Msg | None = None
                         with contextlib.suppress(TimeoutError):
                             # One at a time: a fetch of several waits out its whole time when another replica takes the rest.
-                            (message,) = await subscription.fetch(1, timeout=JOB_WAIT_S)
+                            (message,) = await subscription.fetch(1, timeout=self._wait_s())
                         if times_told_to_stop() > told:  # and `wait_for` has forgotten it
                             if message is not None:
                                 await message.nak()
@@ -562,6 +596,40 @@ class _Jobs(Generic[B]):
                 # The server is away, or has lost the consumer: until it is back there is no work.
                 await asyncio.sleep(0.2)
 
+    def put_off(self, job: _Job[B], delay_s: float) -> None:
+        """Hand `job` out again when so much time has passed."""
+        keeping = asyncio.create_task(_keep(job.message))
+        self._put_off.append(_PutOff(self._loop.time() + delay_s, job, keeping))
+
+    async def let_go(self) -> None:
+        """Give back what is put off: another may have it now."""
+        given, self._put_off = self._put_off, []
+        for one in given:
+            one.keeping.cancel()
+            with contextlib.suppress(NatsError):
+                await one.job.message.nak()
+
+    async def _due(self) -> _Job[B] | None:
+        """A job that was put off, when its time has come."""
+        if self._returns != self._bus.returns:
+            # The log may be another one by now, and what a handler knows of it too.
+            self._returns = self._bus.returns
+            await self.let_go()
+        due = min(self._put_off, key=lambda one: one.at_s, default=None)
+        if due is None or due.at_s > self._loop.time():
+            return None
+        self._put_off.remove(due)
+        due.keeping.cancel()
+        with contextlib.suppress(NatsError):
+            await due.job.message.in_progress()
+        due.job.attempt += 1
+        return due.job
+
+    def _wait_s(self) -> float:
+        """How long to wait for another job: until the next one that was put off is due."""
+        left_s = min((one.at_s - self._loop.time() for one in self._put_off), default=JOB_WAIT_S)
+        return min(max(left_s, JOB_WAIT_S_MIN), JOB_WAIT_S)
+
     async def _job(self, message: Msg) -> _Job[B] | None:
         reason = ""
         if message.metadata.num_delivered > JOB_ATTEMPTS_MAX:
@@ -571,7 +639,7 @@ class _Jobs(Generic[B]):
         except Unreadable as error:
             reason = str(error)
         if not reason:
-            return _Job(message, body)
+            return _Job(self, message, body)
         await self._bus.bury(message.subject, message.data, reason, int(message.metadata.timestamp.timestamp() * 1000))
         await message.term()
         return None

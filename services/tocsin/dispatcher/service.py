@@ -63,7 +63,8 @@ SWEEP_S = 30.0
 QUIET_MS = 2_000
 """How long ready work must lie there with nothing under way before it is told: whoever has just added it is about to start it."""
 
-RETRY_S = 0.2
+RETRY_S, FULL_RETRY_S = 0.2, 10.0
+"""When what could not be done is tried again: the bus was away; the ledger has no room."""
 
 SELF = Caller(role=Role.SERVICE, name=NAME)
 
@@ -199,10 +200,10 @@ class Dispatcher:
             answer = await self._observe(seen)
             if not isinstance(answer, Refusal):
                 return
-            if answer.code is not Code.UNAVAILABLE:
+            if answer.code not in (Code.UNAVAILABLE, Code.LEDGER_FULL):
                 log("fact.refused", "warning", dispatch=seen.dispatch, saw=seen.saw, code=answer.code)
                 return
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(FULL_RETRY_S if answer.code is Code.LEDGER_FULL else RETRY_S)
 
     async def _observe(self, seen: Observe) -> Receipt | Refusal:
         return await self._record(run_of_dispatch(seen.dispatch), partial(observe, ask=seen), seen)
