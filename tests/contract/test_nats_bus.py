@@ -12,7 +12,7 @@ from builders import a_hook, a_host_command, a_run_command, a_status
 from support import Deadline, running, settled
 from tocsin.bus import nats_bus
 from tocsin.bus.bus import Overtaken, TooLarge, Unavailable
-from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, JOB_ATTEMPTS_MAX, connect
+from tocsin.bus.nats_bus import ACK_S_MAX, BATCH_MAX, JOB_ATTEMPTS_MAX, connect, encode
 from tocsin.bus.streams import all_streams, stream_of
 from tocsin.contract.hosting import HostFact, Saw
 from tocsin.contract.mail import WakeDue
@@ -308,6 +308,19 @@ async def test_poison_is_buried_with_its_reason_and_the_reader_goes_on(bus):
     assert dead[0].body.reason == "version 99, this reader knows 1"
     assert dead[0].body.body == b'{"v": 99, "id": 1}'
     assert bus.poison == 2
+
+
+@pytest.mark.parametrize("of", ["the whole", "a field that nobody knows"])
+async def test_j04_a_message_that_is_nested_without_end_is_poison_as_any_other_and_ends_no_reader(bus, of):
+    deep = b"[" * 100_000 + b"]" * 100_000
+    poison = deep if of == "the whole" else encode(a_hook(Kind.NOTED))[:-1] + b',"later":' + deep + b"}"
+    await bus.client.publish(HOOK_REPORTED.at("h", "s"), poison)
+    await bus.say(HOOK_REPORTED, a_hook(Kind.NOTED, id="good"))
+    got: list = []
+    async with bus.read(HOOK_REPORTED, after=0) as reading:
+        await asyncio.wait_for(collect(reading, got, 1), 10)
+    assert [heard.body.id for heard in got] == ["good"]
+    assert (await bus.last(DEAD)).body.body == poison
 
 
 async def test_a_request_is_answered_by_one_of_those_who_serve_or_refused(bus):

@@ -17,6 +17,7 @@ from tocsin.console.core.day import SLOT_MS, SLOTS_MAX, Sample
 from tocsin.console.core.session import SESSION_MS, Scope, Session, digest_of, key_of, sign
 from tocsin.console.store import ConsoleStore, Grant
 from tocsin.contract.messages import AttentionCause
+from tocsin.contract.nesting import DEPTH_MAX
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Receipt, Refused
 from tocsin.contract.subjects import CUSTODY_CMD, MAIL_CMD, RUN_CMD, TELEMETRY_COUNTED
@@ -24,6 +25,9 @@ from tocsin.contract.telemetry import Class1Promotion, ClassDistribution, SmartT
 from tocsin.runtime import instance
 from tocsin.runtime.clock import SystemClock
 from tocsin.store import keys
+
+BODILESS = {"/api/logout", "/api/notify/test"}
+"""What is posted there says all by its address: its body is not read."""
 
 
 class SetClock(SystemClock):
@@ -307,6 +311,28 @@ async def test_bodies_have_a_limit_and_must_be_one_json_object(console):
         headers = {"Content-Type": "application/json"}
         for content, code in ((b"{", "bad_json"), (b"\xff", "bad_json"), (b"[" * 100_000, "bad_json"), (b'{"a":' * 100_000, "too_deep")):
             assert (await client.post("/api/tickets", content=content, headers=headers)).json()["code"] == code
+
+
+def nested(depth: int) -> bytes:
+    """An object of that depth."""
+    return b'{"a":' * (depth - 1) + b"{}" + b"}" * (depth - 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"[" * 20_000 + b"]" * 20_000, "bad_json"), (nested(5_000), "too_deep"), (nested(DEPTH_MAX + 1), "too_deep"), (nested(DEPTH_MAX), None),
+        (b'{"a":1e999}', None), (b'{"a":Infinity}', "bad_json"), (b"[]", "bad_json"), (b"42", "bad_json"), (b"null", "bad_json"), (b"", "bad_json"),
+    ],
+)  # fmt: skip
+async def test_j04_no_body_is_a_fault_of_the_console_whatever_it_holds_and_whatever_python_runs_it(console, content, code):
+    async with console.client(**console.bearer(), **{"Content-Type": "application/json"}) as client:
+        for path in (path for method, path in await api_of(console) if method == "POST"):
+            answer = await client.post(path, content=content)
+            assert answer.status_code < 500, (path, answer.text)
+            assert "Infinity" not in answer.text
+            if code is not None and path not in BODILESS:
+                assert answer.json()["code"] == code, (path, answer.text)
 
 
 async def test_the_page_itself_is_open_and_forbids_whatever_is_not_its_own(console):

@@ -30,6 +30,8 @@ def decode(body: type[B], payload: bytes) -> B:
     """The body that `payload` carries. Raises Unreadable, with a reason that holds no payload."""
     try:
         value: B = _decoder(body).decode(payload)
+    except RecursionError as error:
+        raise Unreadable("it is nested too deep") from error
     except msgspec.MsgspecError as error:
         reason = str(error)
         try:

@@ -6,6 +6,7 @@ import msgspec
 from fastapi import Request, Response
 
 from tocsin.console.core.session import Session
+from tocsin.contract.nesting import DEPTH_MAX, is_too_deep
 from tocsin.contract.refusals import Code, Refusal
 
 SESSION = "tocsin.session"
@@ -29,9 +30,11 @@ def refuse(refusal: Refusal) -> Response:
 
 async def body_of(request: Request) -> dict[str, Any] | Refusal:
     """The JSON object that was sent. Refuses: bad_json, too_deep."""
+    too_deep = Refusal(Code.TOO_DEEP, f"the body may be nested {DEPTH_MAX} deep")
     try:
-        return msgspec.json.decode(await request.body(), type=dict[str, Any])
+        body = msgspec.json.decode(await request.body(), type=dict[str, Any])
     except RecursionError:
-        return Refusal(Code.TOO_DEEP, "the body is nested too deep")
+        return too_deep
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Refusal(Code.BAD_JSON, "the body is not one JSON object")
+    return too_deep if is_too_deep(body) else body

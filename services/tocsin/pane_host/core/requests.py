@@ -11,14 +11,13 @@ import msgspec
 
 from tocsin.contract.mail import AckMail, CheckMail, MailCommand, ReadMail
 from tocsin.contract.messages import Body
+from tocsin.contract.nesting import DEPTH_MAX, is_too_deep
 from tocsin.contract.parties import Caller
 from tocsin.contract.refusals import Code, Refusal
 from tocsin.contract.run import Observe, Refused, RunCommand
 
 BYTES_MAX = 1024 * 1024
 """Of one request file."""
-
-DEPTH_MAX = 32
 
 NAME = re.compile(r"([A-Za-z0-9_-]{1,64})\.json")
 """A request's file is its id and this end. Anything else in the folder is no request."""
@@ -53,20 +52,6 @@ def id_of(name: str) -> str | None:
     return found[1] if found else None
 
 
-def _depth(value: object) -> int:
-    deepest, layer = 0, [value]
-    while layer and deepest <= DEPTH_MAX:
-        deepest += 1
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-    return deepest
-
-
 def read_request(file_id: str, raw: bytes) -> Asked | Refusal:
     """The request in a file. Refuses: too_large, bad_text, bad_json, too_deep, bad_request."""
     if len(raw) > BYTES_MAX:
@@ -83,7 +68,7 @@ def read_request(file_id: str, raw: bytes) -> Asked | Refusal:
         return Refusal(Code.BAD_REQUEST, str(error))
     except msgspec.DecodeError:
         return Refusal(Code.BAD_JSON, "a request must be one JSON object")
-    if _depth(asked.body) > DEPTH_MAX:
+    if is_too_deep(asked.body):
         return Refusal(Code.TOO_DEEP, f"a request may be nested {DEPTH_MAX} deep")
     if asked.v != 1:
         return Refusal(Code.BAD_REQUEST, f"requests of version {asked.v} are not known")
