@@ -98,6 +98,7 @@ async def test_the_service_user_makes_the_streams_and_the_bus_takes_eight_mebiby
 
 
 async def test_the_reader_asks_for_the_last_list_and_hears_the_next_but_says_nothing(state: Path, supervisor: Supervisor):
+    """J06: what a login may hear and say is the bus' own rule. (A worker has none: it speaks by its pane's folder.)"""
     url, _ = await start_nats(state, supervisor, {})
     subject = WORKTREE_SORTED.at("default")
     async with (
@@ -121,6 +122,7 @@ async def test_the_reader_asks_for_the_last_list_and_hears_the_next_but_says_not
 
 
 async def test_a_machine_that_joins_says_what_hosts_say_and_makes_and_empties_nothing(state: Path, supervisor: Supervisor):
+    """J06: the same for the login of a machine, which names no subject but those of hosts."""
     url, _ = await start_nats(state, supervisor, {})
     async with (
         connect(url, name="test", state=state) as bus,

@@ -13,6 +13,7 @@ import pytest
 
 from support import Deadline
 from tocsin.bus.bus import Unavailable
+from tocsin.bus.nats_bus import connect
 from tocsin.contract.ids import session_source
 from tocsin.contract.messages import HookReported
 from tocsin.contract.metrics import HOOKS_GONE
@@ -497,6 +498,39 @@ async def test_a_hook_is_on_the_bus_once_however_often_it_is_sent_and_the_proces
         assert b"Traceback" not in errors, errors.decode()
         assert credential.encode() not in errors
         assert await asyncio.wait_for(idle.read(), 5) == b""
+
+
+async def test_j02_a_bus_that_takes_a_mebibyte_has_every_event_of_hooks_of_megabytes_and_closes_no_connection(tmp_path, nats_server):
+    nats_server.end()
+    nats_server.payload_max = "1MB"
+    nats_server.start()
+    state = tmp_path / "state"
+    settings_in(state)
+    credential = instance.credential(state, instance.HOOK_CREDENTIAL)
+    big = {
+        "session_id": "s1",
+        "cwd": "/repo",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_use_id": "tu1",
+        "tool_input": {},
+    }
+    asks = big | {"session_id": "s2", "hook_event_name": "PermissionRequest", "tool_use_id": "tu2", "tool_input": {"command": "npm i"}}
+    async with (
+        connect(nats_server.url, name="test") as bus, a_process(state, nats_server.url) as (process, port),
+    ):  # fmt: skip
+        ingest = Ingest(RecordingBus(), port, credential, asyncio.current_task())
+        for event in (big | {"tool_response": {"stdout": "x" * 6 * MIB}}, asks, asks | {"session_id": "s" * 2 * MIB}):
+            body = json.dumps(event).encode()
+            reader, writer = await ingest.connect()
+            writer.write(ingest.head(length=len(body)) + body)
+            assert (await answer(reader)).startswith(b"HTTP/1.1 204")
+        first = await bus.last(HOOK_REPORTED, "here", session_source("claude", "s1"))
+        second = await bus.last(HOOK_REPORTED, "here", session_source("claude", "s2"))
+        assert (first.body.event, first.body.call, second.body.event) == ("PostToolUse", "tu1", "PermissionRequest")
+        assert await bus.end(HOOK_REPORTED) == 3
+        assert process.returncode is None
+    assert "maximum payload" not in (nats_server.folder / "log").read_text().lower()
 
 
 async def test_while_the_bus_is_away_hooks_are_unavailable_and_afterwards_taken(tmp_path, nats_server):

@@ -356,6 +356,7 @@ async def test_a_run_is_closed_only_when_every_worker_has_its_disposition(nats_s
 
 
 async def test_an_unknown_run_and_a_foreign_one_are_answered_the_same(nats_server, store, client, bus):
+    """J06: the worker of one Run learns nothing of another, not even whether it is there."""
     async with a_dispatcher(nats_server, store):
         await client.create(a_spec("t1"))
         foreign = worker("rother.t.1", "p9")
@@ -366,6 +367,19 @@ async def test_an_unknown_run_and_a_foreign_one_are_answered_the_same(nats_serve
                 shown = await client.say(ask, caller=foreign)
                 assert (shown.code, shown.message) == ("not_found", f"there is no Run {client.run}")
         assert (await client.say(ShowRun(), run="../x")).code == "bad_request"
+
+
+@pytest.mark.parametrize("name", ["r *", "team >", ">", "a.b", "r1\r\nPUB hub.admin 1\r\nx", "ключ 1"])
+async def test_j06_a_run_that_would_be_more_or_less_than_one_name_is_refused_and_nothing_is_on_record_of_it(
+    nats_server, store, client, bus, name
+):
+    async with a_dispatcher(nats_server, store):
+        await client.create(a_spec("t1"))
+        records = await bus.end(RUN_EVENT)
+        for ask in (CreateRun(objective="get it done"), AddTasks(tasks=(a_spec("t2"),)), ShowRun()):
+            assert (await client.say(ask, run=name)).code == "bad_request"
+        assert await bus.end(RUN_EVENT) == records
+        assert (await client.say(ListTasks()))["total"] == 1
 
 
 # ------------------------------------------------------------ kills and wipes
