@@ -85,6 +85,9 @@ JOB_ATTEMPTS_MAX = 20
 """A job that was given out so many times, and neither done nor put off, is poison: whoever took it has died or hung. It is buried
 with its reason, never tried for ever."""
 
+DEAD_BYTES_MAX = 64 * 1024
+"""How much is kept of a message that nobody can handle. All of it would not even fit into another message when it is long."""
+
 NAME_IN_USE = 10058
 """JetStream's error code for a stream of that name with another configuration."""
 
@@ -498,10 +501,19 @@ class NatsBus:
         if subscription in self._missed:
             self._missed[subscription]()
 
-    async def bury(self, subject: str, payload: bytes, reason: str, at_ms: int) -> None:
-        """Put a message that nobody can handle where a person can look at it."""
+    async def bury(self, subject: str, payload: bytes, reason: str, at_ms: int) -> bool:
+        """Put a message that nobody can handle where a person can look at it, its beginning if it is long; False when that cannot be now."""
         self.poison += 1
-        await self.say(DEAD, Dead(service=self.service, subject=subject, reason=reason, at_ms=at_ms, body=payload))
+        if len(payload) > DEAD_BYTES_MAX:
+            reason = f"{reason} (the first {DEAD_BYTES_MAX} of {len(payload)} bytes)"
+        dead = Dead(service=self.service, subject=subject, reason=reason, at_ms=at_ms, body=payload[:DEAD_BYTES_MAX])
+        try:
+            await self.say(DEAD, dead)
+        except Unavailable as error:
+            # Whoever reads goes on: what nobody can read must not keep back what everybody can.
+            logging.getLogger(__name__).error("poison on %s could not be put aside: %s", subject, error)
+            return False
+        return True
 
 
 class _Job(Generic[B]):
@@ -640,8 +652,8 @@ class _Jobs(Generic[B]):
             reason = str(error)
         if not reason:
             return _Job(self, message, body)
-        await self._bus.bury(message.subject, message.data, reason, int(message.metadata.timestamp.timestamp() * 1000))
-        await message.term()
+        if await self._bus.bury(message.subject, message.data, reason, int(message.metadata.timestamp.timestamp() * 1000)):
+            await message.term()
         return None
 
 
