@@ -160,21 +160,27 @@ class Term:
     async def _keep_lease(self) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
-            asked = self._now()
             try:
-                lease = await self._store.take(uuid4().hex, asked.at_ms)
+                is_wiped = await self._renew()
             except Unavailable as error:
                 log("store.unavailable", "warning", reason=str(error))
                 continue
-            if lease is None:
-                raise Fenced("another holds the lease")
-            if lease.birth != self._lease.birth:
-                log("store.wiped", "warning", birth=lease.birth)
+            if is_wiped:
+                log("store.wiped", "warning", birth=self._lease.birth)
                 self._refill = True
                 await self._wake()
-            self._lease, self._leased = lease, asked
             if self._bus.returns != self._returns:
                 await self._wake()
+
+    async def _renew(self) -> bool:
+        """Ask for the lease once more; whether its store has begun anew since. Raises Fenced when another holds it, Unavailable."""
+        asked = self._now()
+        lease = await self._store.take(uuid4().hex, asked.at_ms)
+        if lease is None:
+            raise Fenced("another holds the lease")
+        is_wiped = lease.birth != self._lease.birth
+        self._lease, self._leased = lease, asked
+        return is_wiped
 
     async def _wake(self) -> None:
         with contextlib.suppress(asyncio.QueueFull):
@@ -275,11 +281,7 @@ class Term:
     async def _take_wiped(self) -> None:
         log("store.wiped", "warning")
         with contextlib.suppress(Unavailable):
-            asked = self._now()
-            lease = await self._store.take(uuid4().hex, asked.at_ms)
-            if lease is None:
-                raise Fenced("another holds the lease")
-            self._lease, self._leased = lease, asked
+            await self._renew()
         self._refill = True
 
     async def _say(self, changed: Sequence[Pane], dropped: Sequence[Place]) -> None:
