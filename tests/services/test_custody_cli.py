@@ -10,21 +10,14 @@ from pathlib import Path
 import pytest
 
 from accountant_builders import World, added, moved, requested, settled
-from hands_builders import DISPATCH, HOST, SERVER, a_child, a_host, a_repository, a_script, ends, git, left_processes, until
+from hands_builders import DISPATCH, HOST, a_child, a_host, a_repository, a_script, ends, git, left_processes, until
 from loop_cli_builders import Command
 from support import Deadline
-from tmux_server import the_tmux
 from tocsin.contract.custody import CustodyState
 from tocsin.contract.hosting import Saw
 from tocsin.contract.run import DispatchState, TaskState
 
 S = CustodyState
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with the_tmux(monkeypatch, SERVER) as made:
-        yield made
 
 
 class Office:

@@ -33,7 +33,7 @@ from hands_builders import (
     until,
 )
 from support import Deadline
-from tmux_server import TmuxServer, the_tmux
+from tmux_server import TmuxServer
 from tocsin.contract.hosting import InterruptAgent, ReleaseTerminal, RestoreWorktree, Saw, StopAgent, TypePointer
 from tocsin.contract.messages import Process, State
 from tocsin.contract.run import Receipt, Refused, ReportWork, RunCommand, Where
@@ -41,12 +41,6 @@ from tocsin.contract.subjects import MAIL_CMD, PANE_SEEN, PANE_STATUS, RUN_CMD
 from tocsin.pane_host.hands import cleaning, ending, tree, watching
 from tocsin.pane_host.hands.checkouts import Checkouts
 from tocsin.pane_host.hands.made import PANE_FOLDER
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with the_tmux(monkeypatch, SERVER) as made:
-        yield made
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from builders import a_status
 from hands_builders import (
     HOST,
-    SERVER,
     a_child,
     a_composer,
     a_host,
@@ -24,7 +23,6 @@ from hands_builders import (
     git,
     until,
 )
-from tmux_server import the_tmux
 from tocsin.contract.hosting import InterruptAgent, ReleaseTerminal, RemoveWorktree, RestoreWorktree, Saw, TypePointer
 from tocsin.contract.messages import State
 from tocsin.contract.subjects import HOST_CMD, PANE_STATUS
@@ -32,19 +30,6 @@ from tocsin.pane_host.core.steps import Step
 from tocsin.pane_host.hands.made import PANE_FOLDER
 
 MOMENTS = ("noted", "done")
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with the_tmux(monkeypatch, SERVER) as made:
-        yield made
-
-
-@pytest.fixture
-def state(tmp_path):
-    folder = tmp_path / "state"
-    folder.mkdir()
-    return folder
 
 
 @asynccontextmanager

@@ -39,13 +39,6 @@ def server(monkeypatch):
         yield made
 
 
-@pytest.fixture
-def state(tmp_path):
-    folder = tmp_path / "state"
-    folder.mkdir()
-    return folder
-
-
 @asynccontextmanager
 async def at_work(bus, state, **settings):
     """A pane-host that runs beside the test; its own object, to look into."""

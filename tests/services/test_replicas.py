@@ -11,9 +11,8 @@ import pytest
 
 from dispatcher_builders import a_spec
 from dispatcher_service import Client, a_dispatcher, orders
-from hands_builders import SERVER, a_host, a_script, ends
+from hands_builders import a_host, a_script, ends
 from support import Deadline
-from tmux_server import the_tmux
 from tocsin.bus import nats_bus
 from tocsin.bus.nats_bus import connect
 from tocsin.contract.faults import Unavailable
@@ -23,19 +22,6 @@ from tocsin.contract.subjects import HOST_CMD, HOST_FACT
 from tocsin.dispatcher import service
 
 STARTS = a_script('echo x >> "$TOCSIN_FOLDER/starts"', "exec sleep 300")
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with the_tmux(monkeypatch, SERVER) as made:
-        yield made
-
-
-@pytest.fixture
-def state(tmp_path):
-    folder = tmp_path / "state"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
